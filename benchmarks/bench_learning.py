@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ralphloop.config.model import LearningSection
-from ralphloop.core.story import Story
+from ralphloop.core.model import Story
 from ralphloop.learning import store
 from ralphloop.learning.model import Learning, Note, NoteKind, NoteSource
 from ralphloop.learning.select import carry

@@ -15,7 +15,7 @@ import random
 import sys
 from collections import Counter
 
-from ralphloop.learning.effect import TrialStory, compare
+from ralphloop.learning.stats import TrialStory, compare
 
 MOST_ATTEMPTS = 4
 AGENTS = {  # the chance to pass at an attempt, with and without what was learned

@@ -181,7 +181,7 @@ def started(root: Path) -> tuple[Terminal, float]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
-        with prepare(root) as journal, RunLock.acquire(Project(root).directory, run="r", now=0.0):
+        with prepare(root) as journal, RunLock(Project(root).directory, run="r", now=0.0):
             terminal, start = started(root)
             process = psutil.Process(terminal.pid)
             delays = updates(terminal, journal)

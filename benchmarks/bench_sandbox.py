@@ -32,7 +32,7 @@ def main() -> int:
             print(f"no sandbox works here: {error.message}")
             return 0
         bare = [sys.executable, "-S", "-c", "pass"]
-        boxed = box.around(bare, root)
+        boxed, _ = box.start(bare, root, os.environ)
         times: dict[str, list[float]] = {"bare": [], "boxed": []}
         for _ in range(RUNS):
             for name, command in (("bare", bare), ("boxed", boxed)):

@@ -57,7 +57,6 @@ OTHERS = {
     "*/*error*": ["tests/*/test_error*.py"],
     "*/signatures*": ["tests/*/test_error*.py"],
     "*/lines*": ["tests/text/test_claims.py"],
-    "*/lazy_regex*": ["tests/text/test_claims.py"],
     "*/story_after*": ["tests/core/test_step.py"],
     "*/status*": ["tests/text/test_which_block.py"],
 }

@@ -43,7 +43,7 @@ def warm_up() -> None:
     for module in pkgutil.walk_packages(ralphloop.__path__, "ralphloop."):
         if not module.name.endswith("__main__") and not module.name.startswith(_LEAVE_OUT):
             importlib.import_module(module.name)
-    from ralphloop.text.lazy_regex import LazyRegex
+    from ralphloop.text.plain import LazyRegex
 
     for thing in gc.get_objects():
         if type(thing) is LazyRegex:

@@ -28,7 +28,11 @@ def _moments(names: Iterable[str], *moments: str) -> tuple[str, ...]:
     return tuple(f"{name}.{moment}" for name in names for moment in moments)
 
 
-_WRITES = [f"journal.{name}" for name in _found(r'\.(?:write|_put)\("(\w+)"', "journal/*.py")]
+_NAMES = (
+    *_found(r'\.write\("(\w+)"', "journal/*.py"),
+    *_found(r'\.put\("(\w+)"', "journal/*.py", "loop/*.py"),
+)
+_WRITES = [f"journal.{name}" for name in dict.fromkeys(_NAMES)]
 
 ATOMIC_POINTS = tuple(_found(r'kill_point\("([a-z_.]+)"\)', "atomic.py"))
 JOURNAL_POINTS = (

@@ -1,7 +1,4 @@
-"""The way in.
-
-What must be fast is answered here, before the command line framework is imported.
-"""
+"""The way in: what must be fast is answered before the command line framework is imported."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import sys
 
 
 def main() -> int:
-    """Run the command line and return its exit code."""
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         return _show_version()

@@ -1,12 +1,9 @@
 """Writes that are either there or not, whatever kills the process.
 
-`write_atomic` writes a temporary file beside the real target, syncs it and renames it over the
-target; `append` adds to the end, and `sync_file` makes that survive a power cut.  Both follow
-links, because people link their `prd.json`, but never out of the directory given as `within`: a
-link planted by a sandboxed agent must not make us write where the agent itself may not.  A process
-killed in between leaves at most a temporary file, which `clean_leftovers` finds by its name.
-
-Code that must survive a crash calls `kill_point(name)` at the moments that matter.
+A temporary file beside the real target is synced and renamed over it; killed in between, we leave
+at most that file, which `clean_leftovers` finds by its name.  Links are followed, because people
+link their `prd.json`, but never out of the directory given as `within`: a link planted by a
+sandboxed agent must not make us write where the agent itself may not.
 """
 
 import errno
@@ -48,7 +45,21 @@ def write_atomic(
         target = _real_target(path, within)
         if parents:
             target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target, data, durable=durable)
+        temporary = target.parent / temporary_name()
+        with temporary.open("xb") as file:
+            try:
+                with suppress(FileNotFoundError):
+                    _take_over(file.fileno(), target.stat())
+                file.write(data)
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+                kill_point("atomic.written")
+                temporary.replace(target)
+                kill_point("atomic.renamed")
+            except BaseException:  # an interrupt too must leave no half file
+                temporary.unlink(missing_ok=True)
+                raise
         if durable:
             sync_directory(target.parent)
 
@@ -140,29 +151,8 @@ def _real_target(path: Path, within: Path | None) -> Path:
     return target
 
 
-def _replace(target: Path, data: bytes, *, durable: bool) -> None:
-    temporary = target.parent / temporary_name()
-    with temporary.open("xb") as file:
-        try:
-            _take_over(file.fileno(), target)
-            file.write(data)
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-            kill_point("atomic.written")
-            temporary.replace(target)
-            kill_point("atomic.renamed")
-        except BaseException:  # an interrupt too must leave no half file
-            temporary.unlink(missing_ok=True)
-            raise
-
-
-def _take_over(descriptor: int, target: Path) -> None:
-    """Owner and mode of the file that is replaced, if there is one."""
-    try:
-        old, new = target.stat(), os.fstat(descriptor)
-    except FileNotFoundError:
-        return
+def _take_over(descriptor: int, old: os.stat_result) -> None:
+    new = os.fstat(descriptor)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
         try:
             os.fchown(descriptor, old.st_uid, old.st_gid)

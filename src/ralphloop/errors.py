@@ -1,19 +1,7 @@
 """Every error a user can meet: what happened, what to do next, and the exit code it ends with.
 
-    RalphError
-    ├── CircuitOpen         1  the circuit is open, and nobody asked to reset it
-    ├── UsageError         64  bad command line
-    ├── InputError         65  bad input file, with the place in it
-    ├── RepositoryError    66  repository not ready
-    ├── AgentUnavailable   69  agent missing, not logged in, or a fatal API answer
-    ├── GitHubUnavailable  69  gh missing, not logged in, offline, or not allowed
-    ├── JournalError       70  unreadable journal: a run never goes on without its truth
-    ├── LockedError        75  another run holds the project or its work tree
-    └── NotTrusted         77  settings or a journal that no person has said yes to
-
-The numbers are a contract with scripts; click's own 2 is our "blocked", so usage errors are 64.
-
-A `Finding` is what is found out before anything is spent.
+The numbers are a contract with scripts (`docs/reference/exit-codes.md`); click's own 2 is our
+"blocked", so usage errors are 64.  A `Finding` is what is found out before anything is spent.
 """
 
 from enum import IntEnum, StrEnum
@@ -65,7 +53,6 @@ class InputError(RalphError):
 
 
 def unreadable(error: OSError, path: object) -> InputError:
-    """A file that somebody named and that cannot be read."""
     reason = (error.strerror or str(error)).lower()
     return InputError(reason, "Name a file that is there and may be read.", place=str(path))
 

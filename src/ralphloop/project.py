@@ -1,7 +1,7 @@
 """Where things are in the user's repository.
 
-Settings are looked for upwards, and on a shared machine somebody else may have put theirs there
-(think of `/tmp/ralph.toml`): what belongs to neither us nor root is not obeyed.
+Settings are looked for upwards, where on a shared machine somebody else may have put theirs (think
+of `/tmp/ralph.toml`): what belongs to neither us nor root is not obeyed.
 """
 
 import os

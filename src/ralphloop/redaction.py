@@ -1,21 +1,20 @@
 """Secrets are taken out before anything is stored, shown or sent to an agent again.
 
-Most tokens are known by how they begin.  The rest stands beside a name that sounds secret, in an
-address, in a header or in a command.  What is *not* a secret matters as much: git hashes,
-identifiers, dotted names, calls and type annotations after `token =` survive, because the values
-next to a secret-sounding name must look random.  Passwords are chosen by people and short, so for
-them less is enough.
+Most tokens are known by how they begin.  The rest stands in an address, in a header, in a command
+or beside a name that sounds secret; there it must look random, so that git hashes, identifiers,
+calls and types after `token =` survive.  For passwords, which people choose, less is enough.
 
-A secret is found in two steps, so that a flood of ordinary output costs little: a search for the
-letters every secret of a kind begins with (`ghp_`, `token`, …; where a pattern begins with plain
-letters, `re` is faster than `bytes.find`), and only at such a place is a bounded pattern tried.  No
-pattern can look at more than `_LONGEST` bytes, so time is linear whatever the input.  Only
-characters of the secret itself are replaced, never quotes or backslashes: a JSON line stays a JSON
-line.
+So that a flood of ordinary output costs little, a search for the letters every secret of a kind
+begins with (where a pattern begins with plain letters, `re` is faster than `bytes.find`) comes
+before a bounded pattern.  None can look at more than `_LONGEST` bytes, so time is linear.  Only
+characters of the secret itself are replaced, never quotes or backslashes: JSON stays JSON.
 
-`Redactor` does the same for a stream.  Whole lines are passed on at once (no secret but a PEM
-key spans a line); of an unfinished line the last `_LONGEST` bytes are held back, because a
-secret may go on in the next chunk.
+`Redactor` passes on the whole lines of a stream at once (no secret but a PEM key spans a line); of
+an unfinished one the last `_LONGEST` bytes are held back, because a secret may go on.
+
+An answer that streams spells a token over many events, so no pattern sees the whole.  `Joiner`
+reads the pieces of events that follow each other as one text and empties those that hold a part of
+a secret; it holds them back until the text has gone on far enough.
 """
 
 import math
@@ -40,7 +39,7 @@ class _Rule(NamedTuple):
 
     start: bytes  # a pattern that begins with a plain letter or sign, which makes the search fast
     pattern: bytes
-    plausible: Callable[[re.Match[bytes]], bool]
+    plausible: Callable[[re.Match[bytes]], bool] = lambda _match: True
     any_case: bool = False
 
 
@@ -64,10 +63,6 @@ def _looks_random(value: bytes, least_entropy: float = 3.0) -> bool:
 
 def _digits(value: bytes) -> int:
     return sum(48 <= byte <= 57 for byte in value)
-
-
-def _always(_match: re.Match[bytes]) -> bool:
-    return True
 
 
 def _random_value(match: re.Match[bytes]) -> bool:
@@ -114,10 +109,6 @@ def _meant(match: re.Match[bytes]) -> bool:
     return len(set(value)) > 2 and after not in {b"(", b"["}
 
 
-def _has_digit(match: re.Match[bytes]) -> bool:
-    return _digits(match["secret"]) > 0
-
-
 # --- the kinds of secrets --------------------------------------------------------------------
 # Quantifiers are possessive: a place that is no secret after all is left without backtracking.
 
@@ -159,11 +150,9 @@ def _token_rules() -> Iterator[_Rule]:
     for (letter, random), alike in kinds.items():
         starts = b"|".join(start[1:] for start, _ in alike)
         tokens = b"|".join(start + rest for start, rest in alike)
-        yield _Rule(
-            letter + b"(?:" + starts + b")",
-            rb"(?<![A-Za-z0-9])(?P<secret>" + tokens + b")",
-            _random_value if random else _always,
-        )
+        pattern = rb"(?<![A-Za-z0-9])(?P<secret>" + tokens + b")"
+        rule = _Rule(letter + b"(?:" + starts + b")", pattern)
+        yield rule._replace(plausible=_random_value) if random else rule
 
 
 def _named(
@@ -173,10 +162,7 @@ def _named(
     plausible: Callable[[re.Match[bytes]], bool] = _assigned_value,
     shortest: int = 12,
 ) -> _Rule:
-    """A value assigned to a secret-sounding name.
-
-    Bare values count only without blanks around `=`, or after `: `; with blanks it is code.
-    """
+    """A value assigned to a secret-sounding name; bare, with blanks around `=`, it is code."""
     pattern = (
         rb"(?i:" + name + rb")[A-Za-z0-9_-]{0,24}+[\\\"']{0,3}+"
         rb"(?:[ \t]{0,4}+(?::=|=>|[:=])[ \t]{0,4}+\\{0,2}+(?P<quote>[\"'])|" + joint + rb")"
@@ -195,7 +181,9 @@ def _queried(name: bytes) -> _Rule:
     """In an address, behind the question mark."""
     before = rb"(?:(?<=[?&])|(?<=[?&]access_)|(?<=[?&]api_)|(?<=[?&]auth_)|(?<=[?&]client_))"
     value = rb"[a-z]{0,6}+=(?P<secret>[A-Za-z0-9._~%+/-]{6,2048}+)"
-    return _Rule(name, before + name + value, _has_digit, any_case=True)
+    return _Rule(
+        name, before + name + value, lambda found: _digits(found["secret"]) > 0, any_case=True
+    )
 
 
 _BEFORE_KEY = b"|".join(
@@ -209,9 +197,7 @@ _ASSIGNED = rb"[\\\"']{0,3}+[ ]{0,3}+[:=][ ]{0,3}+[\\\"']{0,3}+"
 _RULES: tuple[_Rule, ...] = (
     *_token_rules(),
     _Rule(  # of a bot of Telegram, behind its number
-        rb":AA",
-        rb"(?<=[0-9]{8}):(?P<secret>AA[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])",
-        _always,
+        rb":AA", rb"(?<=[0-9]{8}):(?P<secret>AA[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])"
     ),
     _Rule(
         rb"bearer ",
@@ -223,7 +209,6 @@ _RULES: tuple[_Rule, ...] = (
         rb"authorization",
         rb"(?i:authorization)" + _ASSIGNED + rb"(?i:bearer|basic|token)[ ]{1,3}+"
         rb"(?P<secret>[A-Za-z0-9._~+/=-]{8,4096}+)",
-        _always,
         any_case=True,
     ),
     _Rule(
@@ -243,7 +228,6 @@ _RULES: tuple[_Rule, ...] = (
         rb"mysql",
         rb"(?i:mysql)[a-z]{0,8}+(?:[ ]{1,3}+(?!-p)[^\s\"'\\]{1,64}+){0,12}+"
         rb"[ ]{1,3}+-p(?P<secret>[^\s\"'\\]{4,128}+)",
-        _always,
         any_case=True,
     ),
     # Behind a blank as well: that is how .netrc is written; and inside of an element of XML.
@@ -278,6 +262,11 @@ _RULES: tuple[_Rule, ...] = (
     _named(rb"credential", rb"credential"),
     _named(rb"key", rb"(?:" + _BEFORE_KEY + rb")key"),
 )
+
+# Secrets of all kinds that begin alike are looked for together: the search is what costs.
+_ALIKE: dict[tuple[bytes, bool], list[_Rule]] = {}
+for _rule in _RULES:
+    _ALIKE.setdefault((_rule.start, _rule.any_case), []).append(_rule)
 
 # --- private keys ----------------------------------------------------------------------------
 
@@ -317,55 +306,27 @@ def _places(data: bytes, literal: bytes) -> Iterator[int]:
         at = data.find(literal, at + len(literal))
 
 
-def _spans_of(start: bytes, rules: list[_Rule], haystack: bytes, data: bytes) -> Iterator[_Span]:
-    """Secrets of all kinds that begin alike: the search is what costs."""
-    search = _regex(start).search
-    found = search(haystack)
-    while found:
-        seen = found.end()
-        for rule in rules:
-            match = _regex(rule.pattern).match(data, found.start())
-            if match and rule.plausible(match):
-                yield _Span(found.start(), *match.span("secret"))
-            seen = max(seen, match.end() if match else 0)
-        # Go on behind what was looked at, secret or not: nothing is read twice.
-        found = search(haystack, seen)
-
-
-def _key_spans(data: bytes) -> Iterator[_Span]:
+def _spans(data: bytes, known: tuple[bytes, ...] = ()) -> list[_Span]:
+    found = {_Span(at, at, at + len(value)) for value in known for at in _places(data, value)}
     for at, following in pairwise([*_places(data, _BEGIN), len(data)]):
-        if not (begin := _KEY_BEGIN.match(data, at)):
-            continue
-        text = _KEY_TEXT.match(data, begin.end(), following)
-        end = _KEY_END.search(data, begin.end(), text.end() if text else begin.end())
-        if found := end or _KEY_LINES.match(data, begin.end(), following):
-            yield _Span(at, at, found.end())
-
-
-def _unfinished_key(data: bytes) -> int | None:
-    """Where a private key begins whose end has not come yet."""
-    at = data.rfind(_BEGIN, max(0, len(data) - _LONGEST_KEY_BLOCK))
-    begin = _KEY_BEGIN.match(data, at) if at != -1 else None
-    text = _KEY_TEXT.match(data, begin.end()) if begin else None
-    # A sign of several bytes may be cut in two.
-    goes_on = text is not None and text.end() > len(data) - _LONGEST_SIGN
-    return at if goes_on and not _KEY_END.search(data, at) else None
-
-
-@cache
-def _alike() -> dict[tuple[bytes, bool], list[_Rule]]:
-    groups: dict[tuple[bytes, bool], list[_Rule]] = {}
-    for rule in _RULES:
-        groups.setdefault((rule.start, rule.any_case), []).append(rule)
-    return groups
-
-
-def _spans(data: bytes, known: tuple[bytes, ...]) -> list[_Span]:
-    found = set(_key_spans(data))
-    found.update(_Span(at, at, at + len(value)) for value in known for at in _places(data, value))
+        if begin := _KEY_BEGIN.match(data, at):
+            text = _KEY_TEXT.match(data, begin.end(), following)
+            end = _KEY_END.search(data, begin.end(), text.end() if text else begin.end())
+            if whole := end or _KEY_LINES.match(data, begin.end(), following):
+                found.add(_Span(at, at, whole.end()))
     lowered = data.lower()
-    for (start, any_case), rules in _alike().items():
-        found.update(_spans_of(start, rules, lowered if any_case else data, data))
+    for (start, any_case), rules in _ALIKE.items():
+        search, haystack = _regex(start).search, lowered if any_case else data
+        place = search(haystack)
+        while place:
+            seen = place.end()
+            for rule in rules:
+                match = _regex(rule.pattern).match(data, place.start())
+                if match and rule.plausible(match):
+                    found.add(_Span(place.start(), *match.span("secret")))
+                seen = max(seen, match.end() if match else 0)
+            # Go on behind what was looked at, secret or not: nothing is read twice.
+            place = search(haystack, seen)
     return sorted(found)
 
 
@@ -410,10 +371,6 @@ def _known_literals(secrets: Iterable[str]) -> tuple[bytes, ...]:
     return tuple(sorted(long_enough, key=len, reverse=True))
 
 
-def spans_in(data: bytes) -> list[tuple[int, int]]:
-    return [(span.start, span.end) for span in _spans(data, ())]
-
-
 def redact_bytes(data: bytes, secrets: Iterable[str] = ()) -> bytes:
     return _replace(data, _spans(data, _known_literals(secrets)))
 
@@ -424,8 +381,6 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 class Redactor:
-    """Redacts a stream: a secret split over two chunks is still one secret."""
-
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._known = _known_literals(secrets)
         self._held = b""
@@ -433,29 +388,86 @@ class Redactor:
         self._before = b""
 
     def feed(self, chunk: bytes) -> bytes:
-        return self._pass_on(self._held + chunk, everything=False)
+        data = self._before + self._held + chunk
+        spans = _spans(data, self._known)
+        # The last place where nothing that may still become a secret is torn apart.
+        cut = max(data.rfind(b"\n") + 1, len(data) - _LONGEST)
+        at = data.rfind(_BEGIN, max(0, len(data) - _LONGEST_KEY_BLOCK))
+        begin = _KEY_BEGIN.match(data, at) if at != -1 else None
+        text = _KEY_TEXT.match(data, begin.end()) if begin else None
+        # Of a private key whose end has not come yet a sign of several bytes may be cut in two.
+        goes_on = text is not None and text.end() > len(data) - _LONGEST_SIGN
+        if goes_on and not _KEY_END.search(data, at):
+            cut = min(cut, at)
+        for span in reversed(spans):
+            if span.match_start < cut < span.end:
+                cut = span.match_start
+        cut = max(cut, len(self._before))
+        ready = _replace(data[:cut], (span for span in spans if span.end <= cut))
+        ready = ready[len(self._before) :]
+        self._held, self._before = data[cut:], data[cut - 1 : cut]
+        return ready
 
     def finish(self) -> bytes:
-        return self._pass_on(self._held, everything=True) if self._held else b""
-
-    def _pass_on(self, pending: bytes, *, everything: bool) -> bytes:
-        offset = len(self._before)
-        data = self._before + pending
-        spans = _spans(data, self._known)
-        cut = len(data) if everything else max(offset, _safe_cut(data, spans))
-        ready = _replace(data[:cut], (span for span in spans if span.end <= cut))
-        self._held, before = data[cut:], self._before
-        self._before = data[cut - 1 : cut]
-        return ready[len(before) :]
+        data, self._held = self._before + self._held, b""
+        return _replace(data, _spans(data, self._known))[len(self._before) :]
 
 
-def _safe_cut(data: bytes, spans: list[_Span]) -> int:
-    """The last place where nothing that may still become a secret is torn apart."""
-    line_end = data.rfind(b"\n") + 1
-    cut = line_end if len(data) - line_end <= _LONGEST else len(data) - _LONGEST
-    if (open_key := _unfinished_key(data)) is not None:
-        cut = min(cut, open_key)
-    for span in reversed(spans):
-        if span.match_start < cut < span.end:
-            cut = span.match_start
-    return cut
+# --- secrets that come in pieces -----------------------------------------------------------------
+
+_MARK = b"delta"
+_PIECE = re.compile(
+    rb'"(?:text|thinking|partial_json|content)"[ ]?:[ ]?"((?:[^"\\]|\\.){0,65536}+)"'
+)
+_BEHIND = 512  # characters that must follow before a piece may go
+_MOST_HELD = 64 * 1024
+
+
+class Joiner:
+    def __init__(self) -> None:
+        self._rest = b""  # of a line that has not ended
+        self._held: list[tuple[bytes, int, int]] = []  # lines, and where their piece is in them
+        self._size = 0
+
+    def feed(self, data: bytes) -> bytes:
+        if not self._rest and not self._held and _MARK not in data:
+            end = data.rfind(b"\n") + 1
+            self._rest = data[end:] if b'"' in data[end:] else b""
+            return data[: len(data) - len(self._rest)]
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        out = []
+        for line in lines:
+            piece = _PIECE.search(line) if _MARK in line else None
+            if piece is None:
+                out += [self._let_go(0), line + b"\n"]
+                continue
+            self._held.append((line + b"\n", *piece.span(1)))
+            self._size += piece.end(1) - piece.start(1)
+            if self._size > 2 * _BEHIND or len(self._held) > 4 * _BEHIND:
+                out.append(self._let_go(_BEHIND))
+        if len(self._rest) > _MOST_HELD:
+            out += [self._let_go(0), self._rest]
+            self._rest = b""
+        return b"".join(out)
+
+    def finish(self) -> bytes:
+        rest, self._rest = self._rest, b""
+        return self._let_go(0) + rest
+
+    def _let_go(self, keep: int) -> bytes:
+        """Pass on what is held but for the newest pieces, without those that spell a secret."""
+        if not self._held:
+            return b""
+        text = b"".join(line[start:end] for line, start, end in self._held)
+        secret = _spans(text)
+        done, at, out = 0, 0, []
+        for line, start, end in self._held:
+            until = at + end - start
+            if keep and until > len(text) - keep:
+                break
+            spelled = any(span.start < until and at < span.end for span in secret)
+            out.append(line[:start] + REPLACEMENT + line[end:] if spelled else line)
+            at, done = until, done + 1
+        self._held, self._size = self._held[done:], len(text) - at
+        return b"".join(out)

@@ -1,15 +1,12 @@
 """The two places that are ours alone: `.ralph` in a repository, and the user's state directory.
 
-Everything we write lands there, so nothing in it may lead elsewhere: a link shipped with a clone,
-or planted by an agent that may not leave the project, would make us write where its author cannot.
-`claim` is asked before anything is written; `own_opener` opens the files that are written in place;
-`open_regular` reads what somebody may have replaced by something that is no file.
-What is in the directory was said by agents about somebody's work, so nobody else may read it.
+Nothing in `.ralph` may lead elsewhere: a link shipped with a clone, or planted by an agent that may
+not leave the project, would make us write where its author cannot.  What is in it was said by
+agents about somebody's work, so nobody else may read it.
 
-What ralph keeps about projects where no project can reach it (trust records, the heads of journals)
-is in `$XDG_STATE_HOME/ralph`, else `~/.local/state/ralph`.  It is for its owner alone (0700) and
-must not be a link or somebody else's.  Where there is no such place (no home, read-only) nothing is
-kept, which the callers say; nothing is believed for want of it.
+What no project may reach (trust records, the heads of journals) is in `$XDG_STATE_HOME/ralph`, else
+`~/.local/state/ralph`, which must be ours alone (0700) and no link.  Where there is no such place
+(no home, read-only) nothing is kept, which the callers say; nothing is believed for want of it.
 """
 
 import errno
@@ -27,6 +24,7 @@ from ralphloop.project import RALPH_DIR, git_directory
 _PRIVATE = 0o700
 _OF_PEOPLE = "agents"  # declarations a person puts there; we only read them
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_USUAL = 1 << 16
 _DEPTH = 1  # deeper are only names nobody can foresee
 
 
@@ -58,7 +56,6 @@ def refuse_links(directory: Path) -> None:
 
 
 def cannot_write(directory: Path, error: OSError) -> RepositoryError:
-    """Why nothing can be written there."""
     way_out = "Make the directory writable, or free some space."
     if isinstance(error, FileExistsError | NotADirectoryError):
         way_out = f"A file stands in its place; move it away: mv '{directory}' '{directory}.old'"
@@ -71,7 +68,9 @@ def own_opener(name: str, flags: int) -> int:
     From `.ralph` on, each directory is opened in the one before it, so that none of them can be
     exchanged for a link meanwhile.
     """
-    top, *below = _below_room(Path(name))
+    parts = Path(name).parts
+    at = max((n for n, part in enumerate(parts) if part == RALPH_DIR), default=len(parts) - 1)
+    top, below = Path(*parts[:at]), parts[at:]
     directory = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in below[:-1]:
@@ -89,13 +88,6 @@ def own_opener(name: str, flags: int) -> int:
     if flags & os.O_TRUNC and stat.S_ISREG(found.st_mode):
         os.ftruncate(file, 0)
     return file
-
-
-def _below_room(path: Path) -> tuple[str, ...]:
-    """The directory that is the person's, and every name below it."""
-    parts = path.parts
-    at = max((n for n, part in enumerate(parts) if part == RALPH_DIR), default=len(parts) - 1)
-    return (str(Path(*parts[:at]) if at else Path()), *parts[at:])
 
 
 def new_file(path: Path) -> BinaryIO:
@@ -132,7 +124,10 @@ def read_regular(path: Path, *, most: int = -1, within: Path | None = None) -> b
     if real and within and not real.is_relative_to(within.resolve()):
         raise OSError(errno.EXDEV, "is a link that leads out of the repository", str(path))
     with open_regular(path) as file:
-        return file.read(most)
+        if most <= _USUAL:
+            return file.read(most)
+        start = file.read(_USUAL)  # asked for at most 50 MB, Python makes room for 50 MB
+        return start + file.read(most - _USUAL) if len(start) == _USUAL else start
 
 
 # --- the user's state ------------------------------------------------------------------------
@@ -141,7 +136,6 @@ _LARGEST = 4 << 20
 
 
 def state_directory(env: Mapping[str, str]) -> Path | None:
-    """Where it is; None where the environment names no place."""
     base = env.get("XDG_STATE_HOME", "")
     if Path(base).is_absolute():
         return Path(base) / "ralph"
@@ -160,7 +154,6 @@ def common_place(root: Path) -> Path:
 
 
 def file_of(kind: str, place: Path, env: Mapping[str, str]) -> Path | None:
-    """The file that keeps this kind of thing about a place."""
     import hashlib
 
     directory = state_directory(env)

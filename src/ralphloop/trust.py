@@ -2,8 +2,7 @@
 
 A *grant* is one such line: a setting of `ralph.toml` that is not in `HARMLESS` (so a new one asks
 until somebody has thought about it), a line of a declared agent that is used, a story's `verify`
-command.  The *record* holds every grant a person has agreed to here, outside of the repository.  A
-run needs all of its grants in the record; a new or changed line is shown beside what it was.
+command.  A run needs all of its grants in the *record*, which is outside of the repository.
 
 A `verify` command that runs nothing but code of the work tree (a test runner, a script in it) is no
 grant where something trusted runs such code already.  Shell lines and inline code always are.
@@ -19,7 +18,7 @@ import msgspec
 from ralphloop.config.load import Loaded
 from ralphloop.config.model import Config, settings
 from ralphloop.config.values import toml_line, toml_value
-from ralphloop.core.story import Story
+from ralphloop.core.model import Story
 from ralphloop.errors import NotTrusted
 from ralphloop.project import CONFIG_NAME, agent_directories, relative
 from ralphloop.room import common_place, file_of, read_regular, read_state, write_state
@@ -39,8 +38,6 @@ HARMLESS = frozenset(
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """One line that needs a person's yes."""
-
     origin: str  # the file it stands in
     name: str
     shown: str  # the line as it would be written
@@ -67,16 +64,9 @@ class TrustRecord(msgspec.Struct, frozen=True):
 
     def before(self, grant: Grant) -> str:
         """What the same line said when it was agreed to last; empty for a new one."""
-        same = [
-            one.shown
-            for one in self.grants.values()
-            if (one.origin, one.name) == (grant.origin, grant.name) and one.name != _VERIFY
-        ]
-        return same[-1] if same else ""
-
-    @property
-    def runs_tree(self) -> bool:
-        return any(grant.tree for grant in self.grants.values())
+        place = (grant.origin, grant.name)
+        same = [one.shown for one in self.grants.values() if (one.origin, one.name) == place]
+        return same[-1] if same and grant.name != _VERIFY else ""
 
 
 def said_yes(env: Mapping[str, str], given: str = "") -> str:
@@ -167,16 +157,27 @@ def handed_on(loaded: Loaded) -> tuple[str, ...]:
     return (*loaded.notes, *([line] if parts else ()))
 
 
-# --- which lines ------------------------------------------------------------------------------
-
-
 def grants_of(
     loaded: Loaded, root: Path, stories: Iterable[Story] = (), source: Path | None = None
 ) -> tuple[Grant, ...]:
     """Every line of the repository, as it is in force now, that needs a yes."""
-    found = [*_of_settings(loaded, root), *_of_agents(loaded.config, root)]
+    found = []
+    for name, setting in settings().items():
+        if loaded.origins[name] != CONFIG_NAME or {name, setting.section} & HARMLESS:
+            continue
+        value = getattr(getattr(loaded.config, setting.section), setting.key)
+        if value == setting.default or (name, value) == ("agent.safety", "strict"):
+            continue  # nothing is asked for, or more safety
+        tree = name == "checks.commands" and any(runs_code_of(root, argv) for argv in value)
+        line = f"{setting.section}.{toml_line(setting, value)}"
+        found.append(Grant(CONFIG_NAME, name, line, tree))
+    found += _of_agents(loaded.config, root)
     if source is not None:
-        found += _of_stories(stories, source, root)
+        origin = relative(source, root) if not source.is_symlink() else source.name
+        if source.is_symlink() and not source.resolve().is_relative_to(root.resolve()):
+            found.append(Grant(origin, "link", f"→ {source.resolve()}"))
+        for argv in (it.verify for it in stories if it.verify and not it.passes):
+            found.append(Grant(origin, _VERIFY, _verify_line(argv), runs_code_of(root, argv)))
     runs_tree = any(grant.tree for grant in found if grant.name != _VERIFY)
     runs_tree |= any(runs_code_of(root, argv) for argv in loaded.config.checks.commands)
     lines = (it for it in found if not (runs_tree and it.tree and it.name == _VERIFY))
@@ -193,8 +194,9 @@ def may_verify(
     """Whether a `verify` command that stands in the story file by now may be run."""
     if said_yes(env, given) == YES:
         return True
-    record, of_tree = load_record(root, env), runs_code_of(root, argv)
-    if of_tree and (record.runs_tree or any(runs_code_of(root, one) for one in checks)):
+    record = load_record(root, env)
+    trusted = any(grant.tree for grant in record.grants.values())
+    if runs_code_of(root, argv) and (trusted or any(runs_code_of(root, one) for one in checks)):
         return True
     return Grant("", _VERIFY, _verify_line(argv)).digest in record.grants
 
@@ -203,20 +205,7 @@ def _verify_line(argv: Sequence[str]) -> str:
     return f"{_VERIFY} = {toml_value(tuple(argv))}"
 
 
-def _of_settings(loaded: Loaded, root: Path) -> Iterator[Grant]:
-    for name, setting in settings().items():
-        if loaded.origins[name] != CONFIG_NAME or {name, setting.section} & HARMLESS:
-            continue
-        value = getattr(getattr(loaded.config, setting.section), setting.key)
-        if value == setting.default or (setting.name, value) == ("agent.safety", "strict"):
-            continue  # nothing is asked for, or more safety
-        commands = value if name == "checks.commands" else ()
-        tree = any(runs_code_of(root, argv) for argv in commands)
-        yield Grant(CONFIG_NAME, name, f"{setting.section}.{toml_line(setting, value)}", tree)
-
-
 def _of_agents(config: Config, root: Path) -> Iterator[Grant]:
-    """The whole of each declaration that would be used, line by line."""
     names = dict.fromkeys([*(name for name, _ in config.agent.rungs()), *config.agent.fallback])
     for name in names:
         files = (place / f"{name}.toml" for place in agent_directories(root))
@@ -229,16 +218,6 @@ def _of_agents(config: Config, root: Path) -> Iterator[Grant]:
             lines = [line for line in map(str.rstrip, text.splitlines()) if line.strip()]
             for number, line in enumerate(lines, 1):
                 yield Grant(relative(file, root), f"line {number}", line)
-
-
-def _of_stories(stories: Iterable[Story], source: Path, root: Path) -> Iterator[Grant]:
-    origin = relative(source, root) if not source.is_symlink() else source.name
-    if source.is_symlink() and not source.resolve().is_relative_to(root.resolve()):
-        yield Grant(origin, "link", f"→ {source.resolve()}")
-    for story in stories:
-        if story.verify and not story.passes:
-            tree = runs_code_of(root, story.verify)
-            yield Grant(origin, _VERIFY, _verify_line(story.verify), tree)
 
 
 # --- what runs nothing but code of the work tree ----------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ralphloop.core.model import Outcome
-from ralphloop.core.quota import Window
+from ralphloop.core.totals import Window
 from tests.agents.events import api_error, init, read_claude, result, retry, said, text
 
 

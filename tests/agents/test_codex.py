@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ralphloop.core.model import Outcome, RateLimit, Response
-from ralphloop.core.quota import Window
+from ralphloop.core.totals import Window
 from ralphloop.readers import read, reader_for
 from tests.agents.events import FALSE_BLOCK, NOW, TRUE_BLOCK, item, lines
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from ralphloop.agents.base import Launch
 from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.transcript import Transcript
+from ralphloop.core.events import AgentStep
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import AgentEvent
 from ralphloop.proc.process_table import MARK_VARIABLE, find_process, mark_on, process_table
 from ralphloop.proc.steps import StopSignal
 from ralphloop.readers import reader_for
@@ -30,7 +30,7 @@ class Stage:
 
     directory: Path
     mark: str = field(default_factory=lambda: f"test-{uuid.uuid4()}/1")
-    events: list[AgentEvent] = field(default_factory=list)
+    events: list[AgentStep] = field(default_factory=list)
     started: list[tuple[int, float]] = field(default_factory=list)
     rules: Rules = QUICK
 

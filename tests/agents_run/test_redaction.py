@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.agents.deltas import Joiner
-from ralphloop.redaction import Redactor, redact, redact_bytes, secret_values
+from ralphloop.redaction import Joiner, Redactor, redact, redact_bytes, secret_values
 from tests.timing import assert_linear, repeated
 
 # Put together here so that no scanner mistakes this file for a leak.

@@ -21,8 +21,9 @@ from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.script import load_script
 from ralphloop.agents.transcript import Transcript
 from ralphloop.config.model import AgentSection
+from ralphloop.core.events import AgentStep
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import AgentEvent, Outcome
+from ralphloop.core.model import Outcome
 from ralphloop.errors import InputError
 from ralphloop.proc.steps import StopSignal
 from ralphloop.readers import reader_for
@@ -63,7 +64,7 @@ class Theatre:
             resume=resume,
         )
         launch = load_agent("scripted").launch(request)
-        events: list[AgentEvent] = []
+        events: list[AgentStep] = []
 
         async def run() -> Result:
             with Transcript(self.directory / ".ralph" / "t.log") as sink:

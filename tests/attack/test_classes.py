@@ -30,8 +30,8 @@ STARTS = {
     "ui/monitor/app.py": "ourselves, or git as our own advice says, at a person's key; their words behind --",
     "lanes/worktrees.py": "cp on the user's PATH; lanes.setup, a grant",
     "loop/confine.py": "bubblewrap, to see whether it works",
-    "loop/doubting.py": "checks.doubt, a grant",
-    "loop/ending.py": "session.on_end, a grant",
+    "loop/judging.py": "checks.doubt, a grant",
+    "loop/open.py": "session.on_end, a grant",
     "loop/signals.py": "what keeps the machine awake, on the user's PATH",
     "notify/notifier.py": "notify.command, a grant",
     "proc/child.py": "the one way to start",
@@ -44,14 +44,13 @@ STARTS = {
 READS = {
     "agents/claude.py": "our own settings file",
     "agents/environment.py": "the system's time zone",
-    "agents/models.py": "what the agents of the user keep at home",
-    "agents/prices.py": "ours, and the user's own",
+    "agents/prices.py": "ours, the user's own, and what the agents of the user keep at home",
     "agents/script.py": "the script of the scripted agent, named on the command line or granted",
     "agents/scripted_main.py": "a program of its own",
     "agents/transcript.py": "our own transcripts, opened by `own_opener`",
     "cli/decisions.py": "files that are named on the command line, also pipes",
     "cli/demo.py": "ours",
-    "cli/docs.py": "ours",
+    "cli/main.py": "our guides and references",
     "cli/doctor.py": "a program on the user's PATH",
     "cli/init.py": "our templates, and a file that is named on the command line",
     "cli/plugin.py": "ours, and the user's own commands",
@@ -60,7 +59,7 @@ READS = {
     "hook/sessions.py": "our own prompt, a regular file",
     "hook/stop.py": "the session's transcript, whose place the session says",
     "hook/turn.py": "our own copy of the story file",
-    "journal/schema.py": "ours",
+    "journal/database.py": "our own statements",
     "learning/publish.py": "the memory file, a regular file",
     "plan/conversation.py": "our templates",
     "loop/begin.py": "the story file, read as a regular file just before",
@@ -111,7 +110,7 @@ def test_settings_are_read_in_one_place() -> None:
         if "tomllib.load" in path.read_text(encoding="utf-8")
     }
     known = {
-        "agents/declared.py", "agents/models.py", "agents/prices.py", "config/load.py",
+        "agents/declared.py", "agents/prices.py", "config/load.py",
         "replay/cases.py", "repo/github.py", "repo/runners.py",
         "stacks/detect.py",
     }  # fmt: skip

@@ -13,7 +13,7 @@ import msgspec
 
 from ralphloop.config.load import load_config
 from ralphloop.core.iteration import Iteration
-from ralphloop.core.story_state import StoryState
+from ralphloop.core.run_state import StoryState
 from ralphloop.core.totals import Spent
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
@@ -134,5 +134,5 @@ class Night:
     def held(self, run: str | None = None) -> Iterator[None]:
         """While this process holds the project, the run is alive."""
         directory = self.root / ".ralph"
-        with RunLock.acquire(directory, run=run or self.run, now=time.time()):
+        with RunLock(directory, run=run or self.run, now=time.time()):
             yield

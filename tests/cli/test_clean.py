@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.housekeeping import Leftovers, parse_size, tidy, to_remove
+from ralphloop.cli.clean import Leftovers, tidy, to_remove
+from ralphloop.cli.given import SIZE
 from ralphloop.project import Project
 from tests.cli.nights import Night
 from tests.conftest import RunRalph
@@ -173,13 +175,13 @@ def test_a_damaged_journal_removes_nothing(tmp_path: Path, run_ralph: RunRalph) 
 
 
 def test_the_loop_can_call_it(tmp_path: Path) -> None:
-    """As a function it needs a project and an open journal, and returns what it did."""
-    night = Night(tmp_path).begin(name(30)).end("project_complete", complete=True)
+    """As a function it needs a project, and returns what it did."""
+    Night(tmp_path).begin(name(30)).end("project_complete", complete=True)
     for number in range(25):
         left_by(tmp_path, number)
-    cleaned = tidy(Project(tmp_path), night.journal)
+    cleaned = tidy(Project(tmp_path))
     assert [each.run for each in cleaned.removed] == [name(n) for n in (4, 3, 2, 1, 0)]
-    assert cleaned.freed == 5 * 1_012
+    assert sum(each.bytes for each in cleaned.removed) == 5 * 1_012
     assert cleaned.problems == ()
 
 
@@ -189,11 +191,11 @@ def test_the_loop_can_call_it(tmp_path: Path) -> None:
 )
 def test_sizes_are_read(text: str, size: int) -> None:
     """Sizes are numbers with a unit, or bytes."""
-    assert parse_size(text) == size
+    assert SIZE(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "GB", "1 PB", "1e9", "-1", "9" * 400, "１GB"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     """Nothing is guessed."""
-    with pytest.raises(ValueError, match="not a size"):
-        parse_size(text)
+    with pytest.raises(click.BadParameter, match="not a size"):
+        SIZE(text)

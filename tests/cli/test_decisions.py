@@ -11,7 +11,7 @@ import pytest
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
 from ralphloop.journal.journal import Journal
-from ralphloop.journal.session import save_circuit
+from ralphloop.journal.queries import CIRCUIT_KEY
 from ralphloop.project import Project
 from tests.conftest import RunRalph
 from tests.text.blocks import block
@@ -298,7 +298,7 @@ def open_circuit(root: Path) -> None:
     project.directory.mkdir()
     state = breaker.open_now(BreakerState(no_progress=4), "no progress", iteration=4, at=1.0)
     with Journal.open(project.journal) as journal:
-        save_circuit(journal, state)
+        journal.set_meta(CIRCUIT_KEY, state)
 
 
 def test_S02_AC4_circuit_reset_returns_to_closed(run_ralph: RunRalph, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from ralphloop.cli.init import ignoring
 from ralphloop.config.load import load_config
 from ralphloop.core.planning import ready
-from ralphloop.prompts import STATUS_SECTION, has_status_section
+from ralphloop.prompts import STATUS_SECTION, Parts, build_prompt
 from ralphloop.readers import read
 from ralphloop.stories.source import load
 from tests.conftest import RunRalph
@@ -98,7 +98,7 @@ def test_S03_AC6_the_prompt_contains_the_status_section(repo: Path, run_ralph: R
     run_ralph("init", cwd=repo)
     prompt = (repo / "PROMPT.md").read_text()
     assert STATUS_SECTION.strip() in prompt
-    assert has_status_section(prompt)
+    assert build_prompt(Parts(instructions=prompt)).text.count(STATUS_SECTION.strip()) == 1
     assert prompt.count("---RALPH_STATUS---") == 2, "the format and an example"
     sections = [line for line in prompt.splitlines() if line.startswith("## ")]
     assert sections == ["## Project context", "## Task instructions", "## RALPH_STATUS (mandatory)"]

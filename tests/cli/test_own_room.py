@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.journal.journal import Journal
-from ralphloop.room import claim
+from ralphloop.room import claim, read_regular
 from tests.hook.support import box as session_box
 from tests.loop.projects import Sandbox, sandbox
 
@@ -180,3 +180,12 @@ def test_settings_of_root_and_of_ourselves_are_obeyed(shared: Path) -> None:
     shutil.chown(shared, 65534)
     os.chown(shared / "ralph.toml", 65534, 65534)
     assert "max_iterations = 7" in ralph(shared, "config", "show").stdout
+
+
+@pytest.mark.parametrize("size", [0, 65_535, 65_536, 65_537, 200_000])
+@pytest.mark.parametrize("most", [-1, 10, 65_536, 65_537, 100_000, 50_000_000])
+def test_a_file_is_read_up_to_what_was_asked_for(tmp_path: Path, size: int, most: int) -> None:
+    """However large it is, and however little of what may be read is there."""
+    file = tmp_path / "file"
+    file.write_bytes(bytes(n % 251 for n in range(size)))
+    assert read_regular(file, most=most) == file.read_bytes()[: most if most >= 0 else None]

@@ -18,12 +18,11 @@ from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
 from ralphloop.core.planning import ended
-from ralphloop.core.run_state import Desk
-from ralphloop.core.story_state import Standing
+from ralphloop.core.run_state import Desk, Standing
 from ralphloop.core.totals import Spent
 from ralphloop.journal.lock import hook_turn
+from ralphloop.journal.queries import CIRCUIT_KEY
 from ralphloop.journal.records import RunStatus
-from ralphloop.journal.session import save_circuit
 from tests.cli.nights import RUN, Night
 from tests.conftest import RunRalph
 
@@ -215,13 +214,13 @@ def test_an_open_circuit_comes_first(tmp_path: Path, run_ralph: RunRalph) -> Non
     """Whatever ended the run: while the circuit is open, nothing goes on without a reset."""
     night = Night(tmp_path).begin().iterate().end("circuit_open", "no progress")
     opened = BreakerState(circuit=Circuit.OPEN, reason="no progress in 4 iterations", no_progress=4)
-    save_circuit(night.journal, opened)
+    night.journal.set_meta(CIRCUIT_KEY, opened)
     text, value = shown(run_ralph, tmp_path), data(run_ralph, tmp_path)
     assert "circuit OPEN: no progress in 4 iterations (no progress 4, limit 3" in text
     assert "`ralph run --continue --reset-circuit`" in text.split(" next ")[1]
     assert value["circuit"]["state"] == "OPEN"
     assert value["session"]["circuit_state"] == "OPEN"
-    save_circuit(night.journal, breaker.reset(opened, iteration=0, at=0.0))
+    night.journal.set_meta(CIRCUIT_KEY, breaker.reset(opened, iteration=0, at=0.0))
     assert "circuit reset" not in shown(run_ralph, tmp_path)
 
 
@@ -360,7 +359,7 @@ def test_json_has_the_same_keys_with_and_without_a_run(tmp_path: Path, run_ralph
 def test_a_long_night_is_listed_whole(tmp_path: Path, run_ralph: RunRalph) -> None:
     """The list is read in pages and complete."""
     night = Night(tmp_path).begin()
-    with night.journal._db.write("test") as db:
+    with night.journal.write("test") as db:
         for n in range(1, 2_502):
             sql = (
                 "INSERT INTO iterations (run, n, attempt, started_at, head, tree, prompt_digest,"

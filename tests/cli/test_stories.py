@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from ralphloop.core.story_state import Standing
+from ralphloop.core.run_state import Standing
 from tests.cli.nights import RUN, Night
 from tests.conftest import RunRalph
 

@@ -80,3 +80,13 @@ def test_who_calls_red_tests_passing_is_trusted_less() -> None:
     green = (CheckResult(name="tests", status=CheckStatus.PASSED),)
     passing = StatusBlock(tests_status=TestsStatus.PASSING)
     assert analysis(passing, Evidence(checks=green)).confidence == honest
+
+
+def test_only_changed_paths_that_all_hold_tests_are_work_on_tests() -> None:
+    """One other path among them is work on the product, and no path at all says nothing."""
+    for files, told in (
+        ((), False),
+        (("tests/a.py", "b_test.go"), True),
+        (("tests/a.py", "src/b.py"), False),
+    ):
+        assert analysis(StatusBlock(), Evidence(work_files=files)).test_only is told

@@ -151,6 +151,7 @@ def test_thresholds_are_configurable() -> None:
     two = Policy(no_progress_threshold=2, same_error_threshold=3)
     assert run("idle", "idle", policy=two).circuit is Circuit.HALF_OPEN
     assert run(*["error:a"] * 3, policy=two).circuit is Circuit.OPEN
+    assert run("error:a", policy=Policy(same_error_threshold=1)).circuit is Circuit.OPEN
     off = Policy(no_progress_threshold=0, same_error_threshold=0)
     assert run(*["idle"] * 30, *["error:a"] * 30, policy=off).circuit is Circuit.CLOSED
 
@@ -199,7 +200,7 @@ def test_a_question_neither_counts_nor_resets(
 def test_moves_are_what_changed_since_and_no_notes() -> None:
     """A change stays visible under a later note, and one of an earlier time is not told again."""
     before = run("idle", "idle", "idle")
-    after = breaker.note(run("idle", state=before), "US-1 is BLOCKED", iteration=9)
+    after = breaker.note(run("idle", state=before), "US-1 is BLOCKED", iteration=9, at=None)
     assert [move.after for move in breaker.moves(BreakerState(), before)] == [Circuit.HALF_OPEN]
     assert [move.after for move in breaker.moves(before, after)] == [Circuit.OPEN]
     assert breaker.moves(after, after) == ()
@@ -209,7 +210,7 @@ def test_history_is_bounded() -> None:
     """Ten thousand transitions keep fifty entries."""
     state = BreakerState()
     for number in range(10_000):
-        state = breaker.note(state, "x", iteration=number)
+        state = breaker.note(state, "x", iteration=number, at=None)
     assert len(state.history) == breaker.MAX_HISTORY
     assert state.history[-1].iteration == 9_999
 
@@ -341,9 +342,9 @@ def test_only_an_opening_is_counted_as_one() -> None:
     """A fresh circuit has counted nothing; half open is not open, and a note changes no count."""
     fresh = BreakerState()
     assert (fresh.no_progress, fresh.same_error, fresh.opened_count) == (0, 0, 0)
-    half = breaker.note(run("idle", "idle", "idle"), "US-1 is BLOCKED", iteration=3)
+    half = breaker.note(run("idle", "idle", "idle"), "US-1 is BLOCKED", iteration=3, at=None)
     assert (half.circuit, half.opened_count) == (Circuit.HALF_OPEN, 0)
     opened = run("idle", state=half)
     assert (opened.circuit, opened.opened_count) == (Circuit.OPEN, 1)
     closed = breaker.reset(opened, iteration=5)
-    assert breaker.open_now(closed, "enough", iteration=6).opened_count == 2
+    assert breaker.open_now(closed, "enough", iteration=6, at=None).opened_count == 2

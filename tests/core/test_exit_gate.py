@@ -25,8 +25,7 @@ from ralphloop.core.model import (
 )
 from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.progress import Progress
-from ralphloop.core.run_state import RunState
-from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.run_state import RunState, Standing, StoryState
 from ralphloop.core.totals import Usage
 from ralphloop.text.status_block import Status, StatusBlock
 

@@ -23,20 +23,20 @@ ASK, REVIEW = ChangedTests.ASK, ChangedTests.REVIEW
 
 PASSES = {
     "verify that was red": (
-        Proof(claimed=True, checks=GREEN, verify=PROVEN, verify_was=CheckStatus.FAILED),
+        Proof(claimed=True, checks=(*GREEN, PROVEN), verify_was=CheckStatus.FAILED),
         Grade.VERIFIED,
     ),
     "verify that was red, ignored files": (
-        Proof(claimed=True, changed=False, verify=PROVEN, verify_was=CheckStatus.FAILED),
+        Proof(claimed=True, changed=False, checks=(PROVEN,), verify_was=CheckStatus.FAILED),
         Grade.VERIFIED,
     ),
-    "verify that nobody saw red": (Proof(claimed=True, verify=PROVEN), Grade.CHECKED),
+    "verify that nobody saw red": (Proof(claimed=True, checks=(PROVEN,)), Grade.CHECKED),
     "verify that was green": (
-        Proof(claimed=True, verify=PROVEN, verify_was=CheckStatus.PASSED),
+        Proof(claimed=True, checks=(PROVEN,), verify_was=CheckStatus.PASSED),
         Grade.CHECKED,
     ),
     "verify that was green, a test that proves it": (
-        Proof(claimed=True, verify=PROVEN, verify_was=CheckStatus.PASSED, trial=TESTED),
+        Proof(claimed=True, checks=(PROVEN,), verify_was=CheckStatus.PASSED, trial=TESTED),
         Grade.VERIFIED,
     ),
     "turned green": (
@@ -64,12 +64,12 @@ PASSES = {
         Grade.CLAIMED,
     ),
     "stood by what was found": (
-        Proof(claimed=True, checks=GREEN, verify=PROVEN, doubts=("x",), challenged=("x", "y")),
+        Proof(claimed=True, checks=(*GREEN, PROVEN), doubts=("x",), challenged=("x", "y")),
         Grade.NEEDS_REVIEW,
     ),
     "another expectation": (Proof(claimed=True, checks=GREEN, trial=LOOK), Grade.CHECKED),
     "another expectation, verify turned green": (
-        Proof(claimed=True, verify=PROVEN, verify_was=CheckStatus.FAILED, trial=LOOK),
+        Proof(claimed=True, checks=(PROVEN,), verify_was=CheckStatus.FAILED, trial=LOOK),
         Grade.CHECKED,
     ),
     "another expectation, to be reviewed": (
@@ -96,15 +96,15 @@ PASSES = {
     "tolerated red": (Proof(claimed=True, checks=RED, tolerated=("tests",)), Grade.CLAIMED),
 }
 FAILS = {
-    "not claimed": Proof(claimed=False, checks=GREEN, verify=PROVEN),
-    "red check": Proof(claimed=True, checks=RED, verify=PROVEN),
-    "red verify": Proof(claimed=True, checks=GREEN, verify=DISPROVEN),
+    "not claimed": Proof(claimed=False, checks=(*GREEN, PROVEN)),
+    "red check": Proof(claimed=True, checks=(*RED, PROVEN)),
+    "red verify": Proof(claimed=True, checks=(*GREEN, DISPROVEN)),
     "nothing changed": Proof(claimed=True, changed=False, checks=GREEN),
     "nothing changed, verify was green": Proof(
-        claimed=True, changed=False, verify=PROVEN, verify_was=CheckStatus.PASSED
+        claimed=True, changed=False, checks=(PROVEN,), verify_was=CheckStatus.PASSED
     ),
     "nothing changed, verify found no tests before": Proof(
-        claimed=True, changed=False, verify=PROVEN, verify_was=CheckStatus.NO_TESTS
+        claimed=True, changed=False, checks=(PROVEN,), verify_was=CheckStatus.NO_TESTS
     ),
     "found for the first time": Proof(claimed=True, checks=GREEN, doubts=("settings changed",)),
     "found, and red": Proof(claimed=True, checks=RED, doubts=("x",), challenged=("x",)),

@@ -6,7 +6,7 @@ import pytest
 
 from ralphloop.core.iteration import Iteration, KeptAnswer, Result
 from ralphloop.core.model import Outcome, RateLimit, Response
-from ralphloop.core.quota import Window
+from ralphloop.core.totals import Window
 from ralphloop.text.status_block import Status, StatusBlock
 
 UNSAID = Response(reader="text", outcome=Outcome.COMPLETED, final_text="Worked.", text="Worked.")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ralphloop.core.model import Story, StoryList
 from ralphloop.core.planning import MOST_RETURNS, assign, collides, pays_for, room_for
 from ralphloop.core.policy import Limits
-from ralphloop.core.story import Story, StoryList
-from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.run_state import Standing, StoryState
 from ralphloop.core.totals import Cost, Totals
 
 

@@ -12,11 +12,13 @@ from ralphloop.core.policy import (
     UNKNOWN_RESET_S,
     Extra,
     Limits,
+    Share,
     backoff,
     money_left,
     quota_wait,
     raised,
     reached,
+    share_used,
     time_left,
 )
 from ralphloop.core.totals import Totals
@@ -90,6 +92,25 @@ def test_only_time_ends_an_agent_at_work(totals: Totals, ends: bool) -> None:
     """What others spend beside it does not."""
     much = {"cost_usd": 1e6, "input_tokens": 10**9, "iterations": 10**6}
     assert (reached(LIMITS.of_time, replace(totals, **much)) is not None) is ends
+
+
+@pytest.mark.parametrize(
+    ("limits", "used", "words"),
+    [
+        (Limits(max_iterations=2), Share(), "6 of 2 iterations"),
+        (Limits(max_iterations=12), Share(), "6 of 12 iterations"),
+        (Limits(max_iterations=13), Share(), ""),
+        (Limits(max_cost_usd=1.0), Share(cost_usd=0.5), "$0.50 of $1.00"),
+        (Limits(max_cost_usd=1.0), Share(cost_usd=0.49), ""),
+        (Limits(max_time=100.0), Share(active_s=50.0), "50s of 1m 40s"),
+        (Limits(max_time=100.0), Share(active_s=49.0), ""),
+    ],
+)
+def test_half_of_a_limit_is_a_storys_share(limits: Limits, used: Share, words: str) -> None:
+    """Of each limit there is; a share of one iteration is one as well."""
+    told = share_used(replace(limits, max_story_share=0.5), replace(used, iterations=6))
+    assert words in told
+    assert bool(told) is bool(words)
 
 
 def test_a_limit_of_one_is_one() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.planning import choose, ending, facts_of, rungs_in_order, runnable_besides
-from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.run_state import Standing, StoryState
 from tests.stories.builders import story, story_list
 
 STORIES = story_list(story("a"), story("b"), story("c"))

@@ -246,3 +246,11 @@ def test_two_checks_together_say_what_each_says(one: Runs, other: Runs) -> None:
     both = concluded(one).joined(concluded(other))
     assert set(both.proven) == {*concluded(one).proven, *concluded(other).proven}
     assert set(both.old) == {*concluded(one).old, *concluded(other).old}
+
+
+def test_what_nobody_looked_at_has_not_behaved_and_no_tests_are_none() -> None:
+    """A check is believed after it was tried, and one that found no test passed none."""
+    (green,) = GREEN
+    assert not green.behaved
+    none = CheckResult(name="tests", status=CheckStatus.NO_TESTS)
+    assert none.numbers == TestCounts(passed=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ralphloop.core.quota import Window, free_again, quota_words, too_full, updated, valid
+from ralphloop.core.totals import Window, free_again, quota_words, too_full, updated, valid
 
 NOW = 1_794_775_000
 FULL = Window(kind="five_hour", used=0.85, resets_at=NOW + 60, agent="claude")

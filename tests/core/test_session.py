@@ -7,11 +7,19 @@ import pytest
 
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.interventions import Reopened
-from ralphloop.core.model import CheckResult, CheckStatus, Circuit
+from ralphloop.core.model import CheckResult, CheckStatus, Circuit, Story
 from ralphloop.core.policy import Policy
-from ralphloop.core.run_state import Book, Desk, Frozen, LaneNote, RunState, Session, first_state
-from ralphloop.core.story import Story
-from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.run_state import (
+    Book,
+    Desk,
+    Frozen,
+    LaneNote,
+    RunState,
+    Session,
+    Standing,
+    StoryState,
+    first_state,
+)
 
 TIRED = {
     standing.value: StoryState(standing=standing, attempts=2, second_chance=True, reason="why")
@@ -28,10 +36,10 @@ def test_the_first_state_knows_what_was_found() -> None:
     """The tree and the checks before the first start are no work of the agent."""
     red = CheckResult(name="tests", status=CheckStatus.FAILED)
     circuit = BreakerState(circuit=Circuit.HALF_OPEN)
-    state = first_state(Frozen(start_tree="t", baseline=(red,)), circuit)
+    state = first_state(Frozen(start_tree="t", baseline=(red,)), circuit, {})
     assert state.breaker == circuit
     assert (state.memory.trees, state.memory.checks) == (("t",), {"tests": CheckStatus.FAILED})
-    assert first_state(Frozen(), circuit).memory.trees == ()
+    assert first_state(Frozen(), circuit, {}).memory.trees == ()
 
 
 @pytest.mark.parametrize(
@@ -66,10 +74,9 @@ def test_what_a_passed_story_took_away_is_asked_once() -> None:
     assert reopened({"a": seen}, Reopened())["a"].asked == ()
 
 
-def test_stories_are_counted_by_standing() -> None:
-    """One of each, and a story nobody worked on is open and fresh."""
+def test_a_story_nobody_worked_on_is_open_and_fresh() -> None:
+    """What is known of the others is as it was found."""
     session = Session(run="r", state=RunState(stories=TIRED))
-    assert [session.state.count(standing) for standing in Standing] == [1] * len(Standing)
     assert session.story("nobody's") == session.story(None) == StoryState()
     assert session.story("blocked") == msgspec.structs.replace(TIRED["blocked"])
 
@@ -83,5 +90,4 @@ def test_the_lane_of_a_story_is_the_one_that_holds_its_work() -> None:
 def test_a_note_is_for_one_story_or_for_all() -> None:
     """Each prompt has those for all and its own, each once."""
     desk = Desk().noted("all").noted("one", "US-1").noted("all").noted("two", "US-1")
-    assert desk.notes_for("US-1") == ("all", "one", "two")
-    assert desk.notes_for("US-2") == ("all",)
+    assert (desk.notes, desk.own) == (("all",), {"US-1": ("one", "two")})

@@ -19,8 +19,8 @@ from ralphloop.core.model import (
 )
 from ralphloop.core.policy import Policy
 from ralphloop.core.progress import Progress
+from ralphloop.core.run_state import StoryState
 from ralphloop.core.story_after import accounted, spent
-from ralphloop.core.story_state import StoryState
 from ralphloop.core.totals import Amounts, Spent, Totals
 from ralphloop.text.status_block import StatusBlock
 

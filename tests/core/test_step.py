@@ -25,17 +25,15 @@ from ralphloop.core.model import (
     ProcessEnd,
     Response,
     Returned,
+    Story,
     StoryFacts,
     Usage,
 )
-from ralphloop.core.needs import Need, needs
 from ralphloop.core.policy import Limits, Policy, Share
 from ralphloop.core.progress import Footprint, Memory
 from ralphloop.core.proof import Trial
-from ralphloop.core.run_state import RunState
-from ralphloop.core.step import Step, step
-from ralphloop.core.story import Story
-from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.run_state import RunState, Standing, StoryState
+from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.core.totals import Totals
 from ralphloop.text.status_block import Status, StatusBlock, WorkType
 

@@ -62,6 +62,13 @@ def test_broken_rows_of_errors_are_not_stuck(row: list[str | None]) -> None:
     assert "same_error" not in names(*[error(text) for text in row])
 
 
+def test_now_an_error_and_now_none_is_no_alternation() -> None:
+    """There is nothing to go to and fro between where one side was not seen."""
+    row = [error(text, progress=False) for text in ("a", None, "a", None)]
+    assert names(*row) == []
+    assert names(*(error(text, progress=False) for text in "abab")) == ["alternation"]
+
+
 def test_near_identical_replies_without_progress_are_stuck() -> None:
     """Numbers and punctuation do not make a reply a new one."""
     replies = [reply(f"Should I use Postgres or SQLite? Please confirm ({n}).") for n in range(3)]

@@ -9,7 +9,7 @@ import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.proof import TestReport
-from ralphloop.repo.checks import behaves, check_of, run_checks, run_named
+from ralphloop.repo.checks import behaves, check_of, run_checks, run_once
 from ralphloop.repo.runners import find_runner
 from tests.e2e.clis import CLIS
 
@@ -83,7 +83,7 @@ def test_some_files_alone_and_our_own_failing_test(runner: str, tmp_path: Path) 
     root = _project(tmp_path, runner)
     found = find_runner(CHECK.argv, root)
     assert found is not None
-    alone = _report(run_named(CHECK, found, root, files=["test/good.test.js"]))
+    alone = _report(run_once(CHECK, found, root, files=["test/good.test.js"]))
     assert alone == TestReport(passed={"test/good.test.js > good": 1})
     (root / "test" / "a.test.js").unlink()
     assert behaves(CHECK, root, list(alone.passed), root / "note")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.core.story import StoryList
+from ralphloop.core.model import StoryList
 from ralphloop.journal.journal import Journal
 from ralphloop.ui.report.render import as_html
 from tests.e2e.chromium import Page, browser

@@ -11,14 +11,18 @@ import sys
 from pathlib import Path
 
 from ralphloop.atomic import clean_leftovers, write_atomic
+from ralphloop.core.breaker import BreakerState
 from ralphloop.core.events import AgentStep, LoopEvent
 from ralphloop.core.interventions import CircuitReset
 from ralphloop.core.iteration import AddProgress
-from ralphloop.core.run_state import RunState
+from ralphloop.core.model import Circuit
+from ralphloop.core.policy import Policy
+from ralphloop.core.run_state import RunState, Session
 from ralphloop.core.totals import Spent
-from ralphloop.journal import schema
+from ralphloop.journal import database
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
+from ralphloop.journal.queries import SWAP_KEY
 from ralphloop.journal.records import (
     FinishedIteration,
     IterationRecord,
@@ -35,9 +39,9 @@ COST = 0.25
 def main(root: Path) -> None:
     """Do the work, or what is left of it."""
     if os.environ.get("WITH_EXTRA_MIGRATION"):
-        schema.MIGRATIONS["m999_extra"] = "ALTER TABLE runs ADD COLUMN extra TEXT"
+        database.MIGRATIONS["m999_extra"] = "ALTER TABLE runs ADD COLUMN extra TEXT"
     directory = root / ".ralph"
-    with RunLock.acquire(directory, run="r", now=NOW), Journal.open(directory / "journal.db") as j:
+    with RunLock(directory, run="r", now=NOW), Journal.open(directory / "journal.db") as j:
         clean_leftovers(root, now=NOW)
         if finished_work(j) < WORK or j.unfinished_runs():
             supervise(j, root)
@@ -71,12 +75,13 @@ def steer_and_wait(journal: Journal) -> None:
     if asked is not None:
         journal.answer_request(asked, "noted", now=NOW)
     journal.set_meta("circuit", {"state": "CLOSED"})
-    journal.begin_experiment({"what": "the old tests"}, [])
-    journal.end_experiment([])
+    journal.put("begin_experiment", {SWAP_KEY: {"what": "the old tests"}})
+    journal.put("end_experiment", {SWAP_KEY: None})
     journal.put_stories("r", {"US-1": {"attempts": 1}})
     after, reset = journal.next_number("r") - 1, CircuitReset(at=NOW)
-    state = RunState(starts=after)
-    journal.intervene("r", reset, after=after, now=NOW, state=state, stories={})
+    opened = BreakerState(circuit=Circuit.OPEN)
+    session = Session(run="r", state=RunState(starts=after, breaker=opened), number=after)
+    journal.intervene(session, reset, Policy(), now=NOW)
 
 
 def iterate(journal: Journal, root: Path) -> None:
@@ -85,7 +90,7 @@ def iterate(journal: Journal, root: Path) -> None:
     journal.start_iteration(IterationRecord(run="r", n=n, started_at=NOW, story="US-1"))
     journal.set_agent_pid("r", n, pid=1, pid_started=NOW)
     journal.append_events([LoopEvent(run="r", at=NOW, what=AgentStep(), iteration=n)])
-    journal.keep_agent_end("agent_end:r", {"n": n})
+    journal.put("agent_ended", {"agent_end:r": {"n": n}}, durable=False)
     journal.finish_iteration(ended(n, "completed", cost=COST))
     record = journal.iteration("r", n)
     assert record is not None

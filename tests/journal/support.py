@@ -12,6 +12,7 @@ from ralphloop.core.model import Analysis
 from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent
 from ralphloop.journal.journal import Journal
+from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
 
 ROOT = Path(__file__).parent.parent.parent
@@ -87,3 +88,9 @@ def start_python(*arguments: str, env: dict[str, str] | None = None) -> subproce
 def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
     """This environment with the package and the tests importable."""
     return {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **(extra or {})}
+
+
+def saved_state(journal: Queries, run: str) -> tuple[int, bytes]:
+    """The folded state of a run, behind the last iteration it contains."""
+    row = journal.row("SELECT after, state FROM states WHERE run = ?", (run,))
+    return (row["after"], row["state"]) if row else (0, b"")

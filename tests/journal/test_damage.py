@@ -13,7 +13,7 @@ import pytest
 
 from ralphloop.core.iteration import MarkStory
 from ralphloop.errors import ExitCode, JournalError
-from ralphloop.journal import schema
+from ralphloop.journal import database
 from ralphloop.journal.database import use_write_ahead_log
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import JournalReader
@@ -125,12 +125,12 @@ def test_a_journal_that_appears_while_another_is_built_is_kept(
 
     def another_was_faster(connection: sqlite3.Connection) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(schema, "create", create)
+            patch.setattr(database, "create", create)
             filled(path)
         create(connection)
 
-    create = schema.create
-    monkeypatch.setattr(schema, "create", another_was_faster)
+    create = database.create
+    monkeypatch.setattr(database, "create", another_was_faster)
     with Journal.open(path) as journal:
         assert journal.totals("r1").iterations == 30
     assert not list(path.parent.glob("*.tmp"))
@@ -171,12 +171,12 @@ def test_a_full_disk_is_said_and_loses_nothing_written_before(path: Path) -> Non
     """When no page can be added, the write fails as a whole, in words, and the rest stays."""
     with Journal.open(path) as journal:
         journal.begin_run(new_run())
-        pages = journal._db.connection.execute("PRAGMA page_count").fetchone()[0]
-        journal._db.connection.execute(f"PRAGMA max_page_count = {pages}")
+        pages = journal.connection.execute("PRAGMA page_count").fetchone()[0]
+        journal.connection.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(JournalError, match="no space left") as caught:
             journal.set_meta("big", "x" * 100_000)
         assert "--continue" in caught.value.next_step
-        journal._db.connection.execute("PRAGMA max_page_count = 1000000")
+        journal.connection.execute("PRAGMA max_page_count = 1000000")
         journal.set_meta("small", 1)
         assert journal.meta("big") is None
         assert journal.latest_run() is not None
@@ -228,7 +228,7 @@ def test_a_journal_locked_by_somebody_else_is_waited_for_then_named(
     journal: Journal, path: Path
 ) -> None:
     """A foreign lock is waited for a while; then the error says that somebody holds it."""
-    journal._db.connection.execute("PRAGMA busy_timeout = 50")
+    journal.connection.execute("PRAGMA busy_timeout = 50")
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     try:
@@ -269,7 +269,7 @@ def test_a_refused_log_is_said(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_
 def test_a_normal_journal_has_nothing_to_say(journal: Journal) -> None:
     """On an ordinary file system the log is used and there is no note."""
     assert journal.note == ""
-    mode = journal._db.connection.execute("PRAGMA journal_mode").fetchone()[0]
+    mode = journal.connection.execute("PRAGMA journal_mode").fetchone()[0]
     assert mode == "wal"
 
 
@@ -294,4 +294,4 @@ def test_the_start_and_the_end_of_an_iteration_wait_for_the_disk(journal: Journa
 
 def synchronous(journal: Journal) -> object:
     """How the last write was synced."""
-    return journal._db.connection.execute("PRAGMA synchronous").fetchone()[0]
+    return journal.connection.execute("PRAGMA synchronous").fetchone()[0]

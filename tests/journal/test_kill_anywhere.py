@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.journal import schema
+from ralphloop.journal import database
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import RunRecord
 from tests.journal import kill_scenario
-from tests.journal.support import python
+from tests.journal.support import python, saved_state
 from tests.kill_points import JOURNAL_POINTS, to_be_killed_at
 
 SCENARIO = ("-m", "tests.journal.kill_scenario")
@@ -29,8 +29,7 @@ def assert_sound(journal: Queries) -> None:
     assert totals.iterations == sum(row.counted for row in rows)
     assert totals.cost_usd == pytest.approx(sum(row.cost_usd for row in rows))
     finished = [row.n for row in rows if row.finished_at is not None]
-    saved = journal.saved_state("r")
-    assert (saved.after if saved else 0) == max(finished, default=0)
+    assert saved_state(journal, "r")[0] == max(finished, default=0)
     assert len(journal.unfinished_iterations()) <= 1
     assert len(journal.owed_effects()) <= 1
 
@@ -99,7 +98,7 @@ def test_a_kill_during_a_migration_leaves_the_old_or_the_new_schema(
     assert done.returncode == -signal.SIGKILL, done.stderr
     again = python(*SCENARIO, str(tmp_path), env=env)
     assert again.returncode == 0, again.stderr
-    assert migrations(tmp_path) == [*schema.MIGRATIONS, "m999_extra"]
+    assert migrations(tmp_path) == [*database.MIGRATIONS, "m999_extra"]
 
 
 @pytest.mark.parametrize("turn", [2, 3, 4])

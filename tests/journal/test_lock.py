@@ -25,7 +25,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from ralphloop.journal.lock import RunLock
-lock = RunLock.acquire(Path(sys.argv[1]), run=sys.argv[2], now=1_794_744_000.0)
+lock = RunLock(Path(sys.argv[1]), run=sys.argv[2], now=1_794_744_000.0)
 print("held", flush=True)
 sys.stdin.readline()
 lock.release()
@@ -56,7 +56,7 @@ def another_run(room: Path, run: str = "other") -> Iterator[subprocess.Popen[str
 
 def acquire(room: Path, run: str = "mine", now: float = NOON) -> RunLock:
     """Take the project for a run of this process."""
-    return RunLock.acquire(room, run=run, now=now)
+    return RunLock(room, run=run, now=now)
 
 
 def test_F34_a_second_run_is_refused_and_told_who_holds(room: Path) -> None:
@@ -116,7 +116,7 @@ def test_children_do_not_keep_the_lock(room: Path) -> None:
     script = (
         "import subprocess, sys; from pathlib import Path\n"
         "from ralphloop.journal.lock import RunLock\n"
-        "lock = RunLock.acquire(Path(sys.argv[1]), run='other', now=0.0)\n"
+        "lock = RunLock(Path(sys.argv[1]), run='other', now=0.0)\n"
         "quiet = subprocess.DEVNULL\n"
         "child = subprocess.Popen(\n"
         "    ['sleep', '60'], stdout=quiet, stderr=quiet, close_fds=False)\n"
@@ -158,7 +158,7 @@ def test_many_at_once_and_only_one_wins(room: Path) -> None:
         "import sys; from pathlib import Path\n"
         "from ralphloop.errors import LockedError; from ralphloop.journal.lock import RunLock\n"
         "sys.stdin.readline()\n"
-        "try: lock = RunLock.acquire(Path(sys.argv[1]), run=sys.argv[2], now=0.0)\n"
+        "try: lock = RunLock(Path(sys.argv[1]), run=sys.argv[2], now=0.0)\n"
         "except LockedError: print('refused', flush=True)\n"
         "else: print('held', flush=True); sys.stdin.readline()\n"
     )

@@ -39,7 +39,7 @@ def test_a_reader_cannot_write(journal: Journal, path: Path) -> None:
         JournalReader.open(path) as reader,
         pytest.raises(sqlite3.OperationalError, match="readonly"),
     ):
-        reader._db.connection.execute("DELETE FROM runs")
+        reader.connection.execute("DELETE FROM runs")
 
 
 def test_a_change_is_seen_once(journal: Journal, path: Path) -> None:

@@ -27,7 +27,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Journal, Journal]:
 
 def copy_iterations(journal: Journal, count: int) -> None:
     """Fill in copies of the last iteration in one transaction, faster than the loop would."""
-    with journal._db.write("set_meta") as db:
+    with journal.write("set_meta") as db:
         row = db.row("SELECT * FROM iterations ORDER BY n DESC LIMIT 1")
         assert row is not None
         slots = ", ".join("?" * len(row.keys()))
@@ -51,11 +51,11 @@ def steps(journal: Journal, action: Question) -> int:
         taken += 1
         return 0
 
-    journal._db.connection.set_progress_handler(count, 1)
+    journal.connection.set_progress_handler(count, 1)
     try:
         action(journal)
     finally:
-        journal._db.connection.set_progress_handler(None, 1)
+        journal.connection.set_progress_handler(None, 1)
     return taken
 
 
@@ -78,7 +78,7 @@ QUESTIONS: dict[str, Question] = {
     "last page": lambda journal: journal.latest_iterations("r1", 5),
     "requests": lambda journal: journal.pending_requests("r1"),
     "events": lambda journal: journal.last_events("r1", 5),
-    "state": lambda journal: journal.saved_state("r1"),
+    "state": lambda journal: journal.session("r1"),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ralphloop.core.iteration import CommitStory
 from ralphloop.errors import JournalError
-from ralphloop.journal import schema
+from ralphloop.journal import database
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import RunStatus
@@ -32,7 +32,7 @@ def load(path: Path, dump: str) -> None:
     path.parent.mkdir(parents=True)
     connection = sqlite3.connect(path)
     connection.executescript(dump)
-    connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+    connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
     connection.close()
 
 
@@ -74,7 +74,9 @@ def test_a_journal_of_version_1_is_read_before_its_migration(path: Path) -> None
 def test_a_migration_runs_once_and_is_recorded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A later step is applied to an older file at its next opening, and only then."""
     Journal.open(path).close()
-    monkeypatch.setitem(schema.MIGRATIONS, "m999_add_note", "ALTER TABLE runs ADD COLUMN note TEXT")
+    monkeypatch.setitem(
+        database.MIGRATIONS, "m999_add_note", "ALTER TABLE runs ADD COLUMN note TEXT"
+    )
     for _ in range(2):
         with Journal.open(path) as journal:
             assert journal.runs() == []
@@ -86,23 +88,24 @@ def test_a_failed_migration_changes_nothing(path: Path, monkeypatch: pytest.Monk
     Journal.open(path).close()
     before = described(path)
     with monkeypatch.context() as patch:
-        patch.setitem(schema.MIGRATIONS, "m999_broken", "CREATE TABLE half (a);\n" * 2)
+        patch.setitem(database.MIGRATIONS, "m999_broken", "CREATE TABLE half (a);\n" * 2)
         with pytest.raises(JournalError):
             Journal.open(path)
     assert described(path) == before
     Journal.open(path).close()
 
 
-def test_a_journal_of_a_newer_version_is_left_alone(path: Path) -> None:
-    """A file with a step we do not know is named, explained and not touched."""
+@pytest.mark.parametrize("step", ["m900_future", None])
+def test_a_journal_of_a_newer_version_is_left_alone(path: Path, step: str | None) -> None:
+    """A file with a step we do not know, or without a name, is named, explained and not touched."""
     Journal.open(path).close()
     connection = sqlite3.connect(path)
-    connection.execute("INSERT INTO migrations (name) VALUES ('m900_future')")
+    connection.execute("INSERT INTO migrations (name) VALUES (?)", (step,))
     connection.commit()
     connection.close()
     before = path.read_bytes()
     for opener in (Journal.open, JournalReader.open):
-        with pytest.raises(JournalError, match=f"{path}.*newer.*m900_future") as caught:
+        with pytest.raises(JournalError, match=f"{path}.*newer.*{step}") as caught:
             opener(path)
         assert "upgrade" in caught.value.next_step
     assert path.read_bytes() == before

@@ -17,7 +17,15 @@ from ralphloop.core.totals import Spent
 from ralphloop.errors import JournalError
 from ralphloop.journal.journal import Journal, new_run_id
 from ralphloop.journal.records import IterationRecord, RequestStatus, RunStatus, Wish
-from tests.journal.support import DAY, NOON, finished, new_iteration, new_run, run_iterations
+from tests.journal.support import (
+    DAY,
+    NOON,
+    finished,
+    new_iteration,
+    new_run,
+    run_iterations,
+    saved_state,
+)
 
 
 def test_run_ids_sort_by_time_and_differ() -> None:
@@ -113,14 +121,12 @@ def test_finishing_writes_everything_or_nothing(journal: Journal) -> None:
     )
     with pytest.raises(TypeError):
         journal.finish_iteration(msgspec.structs.replace(done, stories={"US-2": object()}))
-    assert journal.saved_state("r1") is None
+    assert saved_state(journal, "r1") == (0, b"")
     assert journal.meta("circuit") is None
     assert len(journal.unfinished_iterations()) == 1
 
     journal.finish_iteration(done)
-    saved = journal.saved_state("r1")
-    assert saved is not None
-    assert (saved.after, saved.state) == (1, b'{"starts":1}')
+    assert saved_state(journal, "r1") == (1, b'{"starts":1}')
     assert journal.story_states("r1") == {"US-1": {"attempts": 1}}
     assert journal.meta("circuit") == {"state": "OPEN"}
     assert [event.what.type for event in journal.events_since(0)] == ["iteration_finished"]
@@ -469,6 +475,6 @@ def test_a_record_of_another_version_is_read_as_far_as_it_can_be(journal: Journa
     journal.begin_run(new_run())
     run_iterations(journal, 1)
     foreign = {"agent": "codex", "decision": {"word": "sideways"}, "moon": 1, "findings": ["x"]}
-    journal._db.run("UPDATE iterations SET record = ?", (msgspec.json.encode(foreign).decode(),))
+    journal.run("UPDATE iterations SET record = ?", (msgspec.json.encode(foreign).decode(),))
     found = journal.iterations("r1")[0].record
     assert found == Iteration(agent="codex", findings=("x",))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ralphloop.core.story import Story
+from ralphloop.core.model import Story
 from ralphloop.core.totals import Spent
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord

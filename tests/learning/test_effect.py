@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.bench_learning_intervals import AGENTS, coverage
-from ralphloop.learning.effect import TOO_EARLY, TrialStory, compare, students_t
+from ralphloop.learning.stats import TOO_EARLY, TrialStory, compare, students_t
 
 TOLD = st.builds(
     TrialStory,

@@ -7,10 +7,9 @@ import pytest
 from ralphloop.config.model import LearningSection
 from ralphloop.learning import OWN_FILES, store
 from ralphloop.learning.model import NoteKind
-from ralphloop.learning.publish import after_story, at_end, learn_from_people
+from ralphloop.learning.publish import at_end, learn_from_people
 from ralphloop.project import Project
-from ralphloop.repo.own_files import OwnFiles
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import OwnFiles, Repository
 from ralphloop.text.durations import iso
 from tests.learning.support import NOON, area_notes, git, keep, learning, measured, repository
 
@@ -122,22 +121,11 @@ def test_switched_off_or_empty_does_nothing(taught: Project, project: Project) -
     assert not (taught.root / "CLAUDE.md").exists()
 
 
-def test_aggregation_comes_every_fifth_story(project: Project) -> None:
-    """Between them the index stays as it is."""
-    keep(project, *(learning(f"api-{n}", *area_notes("api")) for n in range(2)))
-    for ended_stories in range(1, 5):
-        after_story(project, CONFIG, ended_stories=ended_stories, now=NOON)
-        assert store.load_index(project).patterns == ()
-    after_story(project, CONFIG, ended_stories=5, now=NOON)
-    assert len(store.load_index(project).patterns) == 3
-
-
 def test_trouble_at_the_end_is_words(taught: Project) -> None:
     """Decisions that cannot be read are not taken for none."""
     (store.directory(taught) / "decisions.yaml").write_text("- [broken")
     (words,) = ended(taught)
     assert "decisions.yaml" in words
-    assert after_story(taught, CONFIG, ended_stories=5, now=NOON) != []
     assert not (taught.root / "CLAUDE.md").exists()
 
 

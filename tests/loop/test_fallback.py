@@ -78,13 +78,15 @@ def test_the_first_agent_returns_when_its_limit_has_reset(tmp_path: Path) -> Non
     """Each agent has its own quota clock; the order of preference stays."""
     first = f"""
 if START == 1:
-    {LIMIT.replace("SECONDS", "1").strip().replace(chr(10), chr(10) + "    ")}
+    {LIMIT.replace("SECONDS", "3").strip().replace(chr(10), chr(10) + "    ")}
 time.sleep(0.1)
 write(f"by-first-{{STORY}}.txt", START)
 says("Done by the first one. The story is complete.")
 result("Done by the first one. The story is complete.")
 """
-    slow = "import time; time.sleep(3)\n"
+    slow = (
+        "import time; time.sleep(4)\n"  # longer than the limit, which is not over when it is read
+    )
     box = with_fallback(tmp_path, first, stories=2)
     (tmp_path / "other.py").write_text(LIBRARY + slow + OTHER)
     done = box.run()

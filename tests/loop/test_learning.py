@@ -101,6 +101,24 @@ def test_what_is_there_is_kept_up_to_date(tmp_path: Path) -> None:
     assert not (box.root / "CLAUDE.md").exists()
 
 
+@pytest.mark.parametrize("decisions", ["", "- [broken"])
+def test_aggregation_comes_every_few_stories(tmp_path: Path, decisions: str) -> None:
+    """Between them the index stays as it is; where it cannot be made the run goes on."""
+    agent = """
+index = pathlib.Path(".ralph/learnings/index.json")
+write(f"seen-{START}.txt", str(json.loads(index.read_text())["learnings"] if index.exists() else 0))
+"""
+    box = learning_box(tmp_path, agent + WORKS, stories=5, learning="every = 2")
+    if decisions:
+        place = store.directory(Project(box.root))
+        place.mkdir(parents=True)
+        (place / "decisions.yaml").write_text(decisions)
+    done = box.run()
+    assert done.code == 0, told(done)
+    seen = [(box.root / f"seen-{start}.txt").read_text() for start in range(1, 6)]
+    assert seen == (["0"] * 5 if decisions else ["0", "1", "2", "2", "4"])
+
+
 def test_a_learning_cites_the_commit_of_its_own_story(tmp_path: Path) -> None:
     """What passed names the commit that was made for it; a failed attempt names none."""
     agent = 'if START % 2: write("x"); done(); sys.exit()\npathlib.Path("x").unlink()\n' + WORKS

@@ -56,8 +56,8 @@ MUTATIONS = (
     Mutation(
         "the count of equal errors",
         "from ralphloop.core import breaker; from msgspec.structs import replace\n"
-        "whole = breaker._count\n"
-        "breaker._count = lambda state, seen: replace(whole(state, seen), same_error=0)",
+        "whole = breaker.step\n"
+        "breaker.step = lambda was, *rest: whole(replace(was, same_error=0), *rest)",
         "same error",
     ),
     Mutation(
@@ -163,9 +163,9 @@ MUTATIONS = (
     ),
     Mutation(
         "the stall clock",
-        "from ralphloop.proc.child import StallWatch\n"
-        "async def never(self, at): return False\n"
-        "StallWatch.is_stalled = never",
+        "from ralphloop.proc.child import Clocks\n"
+        "async def never(self, at, probe): return False\n"
+        "Clocks.is_stalled = never",
         "silence after words",
     ),
     Mutation(
@@ -206,19 +206,19 @@ MUTATIONS = (
     ),
     Mutation(
         "the look for weakened tests",
-        "import ralphloop.loop.trying as trying, types\n"
+        "import ralphloop.loop.trying as trying, msgspec\n"
         "from ralphloop.core.proof import Trial\n"
         "def blind(runner, begun, after, evidence):\n"
         "    yield lambda gone: None\n"
-        "    named = dict(trial=Trial(), tree=after.tree, is_cut=False, saved='')\n"
-        "    return types.SimpleNamespace(**named)\n"
+        "    seen = dict(trial=Trial(), checked_tree=after.tree)\n"
+        "    return msgspec.structs.replace(evidence, **seen), ''\n"
         "trying.tried = blind",
         "weakened tests",
     ),
     Mutation(
         "putting marks back",
         "import ralphloop.loop.repair as repair\n"
-        "from ralphloop.stories.changes import Changes\n"
+        "from ralphloop.stories.source import Changes\n"
         "repair.compare = lambda before, after: Changes()",
         "passes flipped",
     ),

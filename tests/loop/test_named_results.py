@@ -8,7 +8,6 @@ from pathlib import Path
 from ralphloop.core.model import CheckResult
 from ralphloop.core.proof import TestReport
 from ralphloop.journal.journal import Journal
-from ralphloop.journal.session import load_reports, load_session
 from tests.loop.projects import Sandbox, sandbox
 
 UNITTEST = [sys.executable, "-m", "unittest", "-q"]
@@ -32,8 +31,8 @@ def _kept(box: Sandbox) -> tuple[dict[str, TestReport], tuple[CheckResult, ...]]
     with Journal.open(box.root / ".ralph/journal.db", check=False) as journal:
         latest = journal.latest_run()
         assert latest is not None
-        session = load_session(journal, latest.id)
-        return load_reports(journal, latest.id), session.frozen.baseline
+        session = journal.session(latest.id)
+        return journal.reports(latest.id), session.frozen.baseline
 
 
 def test_names_are_kept_once_and_numbers_with_each_iteration(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ralphloop.cli.steering import who_asks
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import Request
-from ralphloop.ui.steering import who_asks
 from tests.loop.projects import Done, Sandbox, sandbox
 from tests.timing import FOR_EVER_S
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -177,6 +178,22 @@ def test_commits_survive_others_that_commit_all_the_time(
     assert made == [f"US-{n}: Do US-{n}" for n in range(1, len(made) + 1)]
     measured(4 - len(made))
     assert all(path.startswith("packages/a/") for path in packages.files_by_run(a))
+
+
+def test_what_a_neighbour_takes_out_of_the_index_is_staged_once_more(
+    packages: Packages, tmp_path: Path
+) -> None:
+    """A partial commit beside us writes the index as it was read, without what we staged since."""
+    wrapper, real = tmp_path / "bin" / "git", shutil.which("git")
+    wrapper.parent.mkdir()
+    once = f'case " $* " in *" --only "*) mkdir {tmp_path}/once 2>&- && {real} reset -q;; esac'
+    wrapper.write_text(f'#!/bin/sh\n{once}\nexec {real} "$@"\n')
+    wrapper.chmod(0o755)
+    a = packages.package("a", 'write("new.py", "x = 1\\n"); done()', stories=1)
+    done = a.run(env={"PATH": f"{wrapper.parent}{os.pathsep}{os.environ['PATH']}"})
+    assert done.code == 0, done.text
+    assert (tmp_path / "once").exists()
+    assert "US-1: Do US-1" in packages.top.subjects()
 
 
 @pytest.mark.parametrize(("where", "asks"), [("packages/b", False), ("packages/a", True)])

@@ -6,8 +6,7 @@ from typing import Any
 
 from ralphloop.core.events import IterationFinished, LoopEvent, event_of
 from ralphloop.core.iteration import Iteration
-from ralphloop.core.model import Analysis, Decision, ExitDecision, Outcome
-from ralphloop.core.story import Story
+from ralphloop.core.model import Analysis, Decision, ExitDecision, Outcome, Story
 from ralphloop.core.totals import Spent
 from ralphloop.text.status_block import Status, StatusBlock
 

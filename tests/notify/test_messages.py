@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ralphloop.core.events import CircuitChanged, LoopEvent
 from ralphloop.core.model import Circuit, ExitDecision
-from ralphloop.notify.messages import Decider, Message
+from ralphloop.notify.notifier import Decider, Message
 from tests.notify.events import ended, finished, line, quota, quota_over, started, tool
 
 

@@ -13,8 +13,15 @@ import pytest
 
 from ralphloop.config.model import NotifySection
 from ralphloop.journal.queries import JournalReader
-from ralphloop.notify.messages import Decider, Message
-from ralphloop.notify.notifier import Notifier, channels_for, to_command, to_desktop, unsendable
+from ralphloop.notify.notifier import (
+    Decider,
+    Message,
+    Notifier,
+    channels_for,
+    to_command,
+    to_desktop,
+    unsendable,
+)
 from ralphloop.notify.webhook import Webhook
 from tests.loop.projects import sandbox, story
 from tests.notify.events import ended, quota, started, tool

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from ralphloop.notify.messages import Message
+from ralphloop.notify.notifier import Message
 from ralphloop.notify.webhook import Webhook, is_public
 
 MESSAGE = Message(

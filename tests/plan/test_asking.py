@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.core.story import Story
-from ralphloop.core.story_state import Standing
+from ralphloop.core.model import Story
+from ralphloop.core.run_state import Standing
 from ralphloop.core.totals import Spent
 from ralphloop.errors import InputError
 from ralphloop.plan.conversation import read_answer, weighed

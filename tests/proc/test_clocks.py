@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
-from ralphloop.proc.child import Clocks, CpuMeter, StallWatch
+from ralphloop.proc.child import Clocks
 from ralphloop.proc.process_table import Proc
 
 
-def _clocks(wall_s: float = 100, stall_s: float = 50) -> Clocks:
-    return Clocks(wall_s=wall_s, stall_s=stall_s, monotonic=1000.0, wall=5000.0)
+def _clocks(
+    wall_s: float = 100, stall_s: float = 50, members: Callable[[], list[Proc]] = list
+) -> Clocks:
+    return Clocks(members, wall_s, stall_s, monotonic=1000.0, wall=5000.0)
 
 
 def test_time_that_passes_is_counted() -> None:
@@ -65,11 +68,17 @@ def _proc(pid: int, cpu: float) -> Proc:
 
 def test_processor_time_tells_work_from_waiting() -> None:
     """Five percent of a core is work; the blinking of an idle event loop is not."""
-    meter = CpuMeter()
-    assert not meter.is_busy([_proc(1, 5.0)], 0.0)
-    assert not meter.is_busy([_proc(1, 5.1)], 10.0)
-    assert meter.is_busy([_proc(1, 5.1), _proc(2, 3.0)], 20.0)
-    assert not meter.is_busy([_proc(2, 3.0)], 30.0)
+    members: list[Proc] = []
+    watch = _clocks(0, 50, lambda: members)
+
+    def is_busy(at: float, *seen: Proc) -> bool:
+        members[:] = seen
+        return watch._is_busy(at)
+
+    assert not is_busy(0.0, _proc(1, 5.0))
+    assert not is_busy(10.0, _proc(1, 5.1))
+    assert is_busy(20.0, _proc(1, 5.1), _proc(2, 3.0))
+    assert not is_busy(30.0, _proc(2, 3.0))
 
 
 def test_the_file_probe_is_asked_rarely_and_decides_last() -> None:
@@ -82,10 +91,9 @@ def test_the_file_probe_is_asked_rarely_and_decides_last() -> None:
 
     async def silence() -> int:
         clocks = _clocks(0, 50)
-        watch = StallWatch(clocks, list, probe)
         for n in range(1, 60):
             clocks.tick(1000.0 + n, 5000.0 + n)
-            if await watch.is_stalled(1000.0 + n):
+            if await clocks.is_stalled(1000.0 + n, probe):
                 return n
         return 0
 
@@ -101,11 +109,10 @@ def test_a_probe_that_fails_is_no_sign_of_life() -> None:
 
     async def silence() -> bool:
         clocks = _clocks(0, 50)
-        watch = StallWatch(clocks, list, probe)
         stalled = False
         for n in range(1, 60):
             clocks.tick(1000.0 + n, 5000.0 + n)
-            stalled = stalled or await watch.is_stalled(1000.0 + n)
+            stalled = stalled or await clocks.is_stalled(1000.0 + n, probe)
         return stalled
 
     assert asyncio.run(silence())

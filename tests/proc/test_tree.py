@@ -14,7 +14,6 @@ import pytest
 from ralphloop.agents.base import mark_of
 from ralphloop.proc.process_table import (
     MARK_VARIABLE,
-    _by_proc,
     _by_psutil,
     find_process,
     name_of,
@@ -123,7 +122,7 @@ def test_both_sources_tell_the_same() -> None:
     """`/proc` and psutil agree, so systems without the first are not second class."""
     child = subprocess.Popen(["sleep", "30"], start_new_session=True)
     try:
-        one, other = _by_proc(child.pid), _by_psutil(child.pid)
+        one, other = find_process(child.pid), _by_psutil(child.pid)
         assert one is not None
         assert other is not None
         assert one._replace(started=0) == other._replace(started=0)

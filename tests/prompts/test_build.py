@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.core.story import Story
-from ralphloop.core.story_state import StoryState
+from ralphloop.core.model import Story
+from ralphloop.core.run_state import StoryState
 from ralphloop.prompts import STATUS_SECTION, Parts, build_prompt
 from ralphloop.text.status_block import find_block
 

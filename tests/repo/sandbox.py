@@ -6,9 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.snapshot import Snapshot, Snapshotter
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import OwnFiles, Repository
 
 
 class Sandbox:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ralphloop.config.model import Baseline
 from ralphloop.core.model import CheckResult, CheckStatus, Comparison
-from ralphloop.repo.check_output import MAX_NAMES
 from ralphloop.repo.checks import compare
+from ralphloop.repo.reports import MAX_NAMES
 
 TOLERATE: Baseline = "tolerate"
 

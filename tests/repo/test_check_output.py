@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.repo.check_output import (
+from ralphloop.repo.reports import (
     MAX_NAMES,
     collected_nothing,
     failing_tests,

@@ -55,14 +55,16 @@ def test_red_then_green_is_flaky_and_green(tmp_path: Path) -> None:
     assert result.failing_tests == ("tests/a.py::test_x",)
 
 
-def test_no_tests_collected_is_neither_red_nor_green(tmp_path: Path) -> None:
+def test_no_tests_collected_is_neither_red_nor_green(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A real pytest that finds nothing, and a real unittest that finds nothing."""
-    env = {**os.environ, "PYTEST_ADDOPTS": "-p no:cacheprovider"}
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:cacheprovider")
     checks = [
         check_of([sys.executable, "-m", "pytest", "-q"], 60),
         check_of([sys.executable, "-m", "unittest", "discover"], 60),
     ]
-    results = run_checks(checks, tmp_path, env)
+    results = run_checks(checks, tmp_path)
     assert [result.status for result in results] == [CheckStatus.NO_TESTS] * 2
 
 
@@ -166,11 +168,11 @@ def test_one_endless_line_is_bounded_too(tmp_path: Path) -> None:
     assert len(result.output_tail) == MAX_TAIL
 
 
-def test_secrets_do_not_reach_the_result(tmp_path: Path) -> None:
+def test_secrets_do_not_reach_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Known shapes and values of secret variables are taken out."""
-    env = {**os.environ, "DEPLOY_TOKEN": "hunter2-correct-horse-battery"}
+    monkeypatch.setenv("DEPLOY_TOKEN", "hunter2-correct-horse-battery")
     check = _sh("echo key=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789; echo $DEPLOY_TOKEN")
-    (result,) = run_checks([check], tmp_path, env)
+    (result,) = run_checks([check], tmp_path)
     assert "sk-ant-api03" not in result.output_tail
     assert "hunter2" not in result.output_tail
 

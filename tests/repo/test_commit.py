@@ -10,30 +10,26 @@ from typing import Any
 import pytest
 
 from ralphloop.errors import RepositoryError
+from ralphloop.repo import commit
 from ralphloop.repo.commit import (
     CommitResult,
     CommitStatus,
-    PathsPolicy,
     commit_paths,
     commit_story,
     find_commit,
+    story_message,
     with_trailers,
 )
-from ralphloop.repo.own_files import never_committed
+from ralphloop.repo.work_tree import never_committed
 from tests.repo.sandbox import Sandbox
 from tests.timing import FOR_EVER_S
 
 
-def _commit(box: Sandbox, **changes: Any) -> CommitResult:
-    values: dict[str, Any] = {
-        "story_id": "US-1",
-        "title": "Add the thing",
-        "run": "r1",
-        "iteration": 3,
-        "grade": "verified",
-        "timeout_s": 30.0,
-    }
-    return commit_story(box.repository(), **{**values, **changes})
+def _commit(
+    box: Sandbox, story: str = "US-1", title: str = "Add the thing", number: int = 3, **changes: Any
+) -> CommitResult:
+    message = story_message(story, title, run="r1", iteration=number, grade="verified")
+    return commit_story(box.repository(), message, **{"own": never_committed(), **changes})
 
 
 def _files_of(box: Sandbox, commit: str = "HEAD") -> set[str]:
@@ -121,7 +117,7 @@ def test_paths_dirty_at_start_stay_as_they_are(box: Sandbox) -> None:
     box.write("both.py", "finished by the agent\n")
     box.write("agent.py")
     leave = frozenset(dirty) - {"both.py", "agent.py"}
-    done = _commit(box, paths=PathsPolicy(leave=leave))
+    done = _commit(box, leave=leave)
     assert done.status is CommitStatus.COMMITTED
     assert not done.rewritten
     assert _files_of(box) == {"both.py", "agent.py"}
@@ -136,7 +132,7 @@ def test_any_file_name_is_committed_as_itself(box: Sandbox, name: bytes) -> None
     (box.root / path).write_bytes(b"x")
     box.write("neighbour.py", "a person's\n")
     leave = frozenset({"neighbour.py"})
-    assert _commit(box, paths=PathsPolicy(leave=leave)).status is CommitStatus.COMMITTED
+    assert _commit(box, leave=leave).status is CommitStatus.COMMITTED
     assert _files_of(box) == {path}
 
 
@@ -161,7 +157,7 @@ def test_story_ids_and_titles_are_only_text(
 ) -> None:
     """Whatever a story is called, its commit has that subject and our four trailers."""
     box.write("src/new.py")
-    _commit(box, story_id=story_id, title=title)
+    _commit(box, story_id, title)
     assert box.git("log", "-1", "--format=%s") == subject
     assert box.git("log", "-1", "--format=%(trailers:key=Ralph-Grade,valueonly)") == "verified"
     assert not (box.root / "owned").exists()
@@ -172,7 +168,7 @@ def test_users_cleanup_and_template_do_not_change_the_message(box: Sandbox) -> N
     box.git("config", "commit.cleanup", "scissors")
     box.git("config", "commit.template", str(box.write("template.txt", "Reviewed-by: nobody\n")))
     box.git("config", "commit.verbose", "true")
-    _commit(box, story_id="#7", title="x")
+    _commit(box, "#7", "x")
     assert box.git("log", "-1", "--format=%B").splitlines()[:3] == ["#7: x", "", "Ralph-Run: r1"]
 
 
@@ -183,7 +179,7 @@ def test_the_commit_of_an_iteration_is_found_again(box: Sandbox) -> None:
     box.write("a.py")
     done = _commit(box)
     box.write("b.py")
-    _commit(box, iteration=31)
+    _commit(box, number=31)
     box.commit("talks about Ralph-Iteration: r1/4 in its subject")
     assert find_commit(repo, run="r1", iteration=3) == done.head
     for run, iteration in (("r1", 4), ("r1", 1), ("r", 3), ("xr1", 3)):
@@ -266,7 +262,7 @@ def test_hooks_also_see_a_partial_commit(box: Sandbox) -> None:
     box.write("theirs.py")
     box.git("add", "theirs.py")
     box.write("a.py", "raw\n")
-    done = _commit(box, paths=PathsPolicy(leave=frozenset({"theirs.py"})))
+    done = _commit(box, leave=frozenset({"theirs.py"}))
     assert done.status is CommitStatus.COMMITTED
     assert done.rewritten
     assert (box.root.parent / "seen").read_text() == "a.py\n"
@@ -291,11 +287,15 @@ def test_a_failing_post_commit_hook_does_not_undo_the_commit(box: Sandbox) -> No
     assert _commit(box).status is CommitStatus.COMMITTED
 
 
-def test_a_hanging_hook_is_ended_and_reported(box: Sandbox) -> None:
+def test_a_hanging_hook_is_ended_and_reported(
+    box: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The deadline ends the hook, no lock is left, and the next commit works."""
     hook = box.hook("pre-commit", f"echo waiting for the database; sleep {FOR_EVER_S}")
     box.write("a.py")
-    done = _commit(box, timeout_s=1.0)
+    with monkeypatch.context() as hurry:
+        hurry.setattr(commit, "COMMIT_TIMEOUT_S", 1.0)
+        done = _commit(box)
     assert done.status is CommitStatus.REFUSED
     assert "did not finish in time" in done.feedback
     assert "waiting for the database" in done.feedback
@@ -321,12 +321,15 @@ def test_a_signing_failure_is_our_problem(box: Sandbox) -> None:
     assert "key" in caught.value.next_step
 
 
-def test_a_signing_prompt_cannot_hang_the_run(box: Sandbox) -> None:
+def test_a_signing_prompt_cannot_hang_the_run(
+    box: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A gpg that waits for a passphrase is ended at the deadline, and called by its name."""
     _sign_with(box, f"sleep {FOR_EVER_S}")
     box.write("a.py")
+    monkeypatch.setattr(commit, "COMMIT_TIMEOUT_S", 1.0)
     with pytest.raises(RepositoryError, match="could not be signed"):
-        _commit(box, timeout_s=1.0)
+        _commit(box)
     assert not (box.root / ".git" / "index.lock").exists()
 
 
@@ -476,6 +479,5 @@ def test_a_project_below_the_root_keeps_its_private_files_out(box: Sandbox) -> N
     """In a monorepo the private files lie below the root."""
     box.write("packages/api/.ralph/journal.db")
     box.write("packages/api/main.py")
-    policy = PathsPolicy(own=never_committed("packages/api/"))
-    _commit(box, paths=policy)
+    _commit(box, own=never_committed("packages/api/"))
     assert _files_of(box) == {"packages/api/main.py"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 
@@ -14,11 +15,12 @@ def test_a_lock_that_somebody_may_hold_is_left_alone(box: Sandbox) -> None:
     lock = box.write(".git/index.lock", "")
     repo = box.repository()
     assert clear_dead_locks(repo) == ()
-    in_an_hour = time.time() + 3600
+    an_hour_ago = time.time() - 3600
+    os.utime(lock, (an_hour_ago, an_hour_ago))
     with subprocess.Popen(
         ["git", "cat-file", "--batch"], cwd=box.root, stdin=subprocess.PIPE
     ) as git:
-        assert clear_dead_locks(repo, now=in_an_hour) == ()
+        assert clear_dead_locks(repo) == ()
         assert lock.exists()
         git.communicate()
-    assert clear_dead_locks(repo, now=in_an_hour) == ("index.lock",)
+    assert clear_dead_locks(repo) == ("index.lock",)

@@ -10,7 +10,7 @@ import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.proof import Canary, TestReport
-from ralphloop.repo.checks import Check, check_of, run_checks, run_named
+from ralphloop.repo.checks import Check, check_of, run_checks, run_once
 from ralphloop.repo.named import canary, placed, sweep
 from ralphloop.repo.runners import FoundRunner, find_runner
 
@@ -62,8 +62,11 @@ def project(tmp_path: Path) -> Path:
 
 
 def _run(argv: tuple[str, ...], root: Path, **env: str) -> CheckResult:
-    given = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", **env}
-    (result,) = run_checks([check_of(argv, 60)], root, given)
+    with pytest.MonkeyPatch.context() as patch:
+        given = {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", **env}
+        for name, value in given.items():
+            patch.setenv(name, value)
+        (result,) = run_checks([check_of(argv, 60)], root)
     return result
 
 
@@ -213,8 +216,7 @@ def test_some_files_can_be_run_alone(project: Path, argv: tuple[str, ...]) -> No
         "import unittest\nclass T(unittest.TestCase):\n    def test_other(self):\n        pass\n"
     )
     check, found = _found(argv, project)
-    env = {**os.environ, "PYTHONPATH": str(project)}
-    result = run_named(check, found, project, env, files=["tests/test_other.py"])
+    result = run_once(check, found, project, files=["tests/test_other.py"])
     assert result is not None
     assert _report(result) == TestReport(passed={"tests/test_other.py::T::test_other": 1})
     assert not list(project.rglob("__pycache__"))
@@ -223,8 +225,7 @@ def test_some_files_can_be_run_alone(project: Path, argv: tuple[str, ...]) -> No
 def test_an_experiment_goes_on_after_what_cannot_be_collected(project: Path) -> None:
     """One file that does not load must not hide all others."""
     check, found = _found((*PYTEST, "-x"), project)
-    env = {**os.environ, "PYTHONPATH": str(project)}
-    result = run_named(check, found, project, env)
+    result = run_once(check, found, project)
     assert result is not None
     report = _report(result)
     assert "tests/test_broken.py" in report.errors
@@ -240,10 +241,9 @@ def test_the_canary_comes_out_failed(project: Path, argv: tuple[str, ...]) -> No
     bird = canary(found, ["tests/test_mixed.py::TestX::test_good"], project)
     assert bird is not None
     assert "import product" in bird.content
-    env = {**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"}
     with placed(bird, project, project / "note"):
         files = [bird.path] if found.runner.only == "environment" else None
-        result = run_named(check, found, project, env, whole=True, files=files, select=bird.name)
+        result = run_once(check, found, project, whole=True, files=files, select=bird.name)
     assert result is not None
     assert result.status is CheckStatus.FAILED
     assert bird.seen(result.report) is Canary.FAILED

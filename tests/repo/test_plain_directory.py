@@ -6,8 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
-from ralphloop.repo.own_files import never_progress
 from ralphloop.repo.snapshot import PlainSnapshotter
+from ralphloop.repo.work_tree import never_progress
 
 
 def _measure(root: Path) -> PlainSnapshotter:
@@ -44,7 +44,7 @@ def test_what_cannot_be_verified_is_said(tmp_path: Path) -> None:
     assert measured.head is None
     assert measured.branch is None
     assert "no git repository" in measured.notes[0]
-    assert measure.commits(measured.head, measure.tree().head).count == 0
+    assert measure.commits(measured.head, measure.tree().head)[0] == 0
 
 
 def test_our_own_and_generated_files_do_not_count(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from ralphloop.errors import Finding, Level
-from ralphloop.repo.own_files import never_progress
 from ralphloop.repo.preflight import disk_space, inspect
+from ralphloop.repo.work_tree import never_progress
 from tests.repo.sandbox import Sandbox
 from tests.timing import FOR_EVER_S
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from ralphloop.errors import RepositoryError
-from ralphloop.repo import private_git, snapshot, sorting
+from ralphloop.repo import snapshot, sorting
 from ralphloop.repo.git import Git, printable
-from ralphloop.repo.own_files import never_progress
-from ralphloop.repo.snapshot import Change, Changed, Snapshot
+from ralphloop.repo.snapshot import Change, Changed
+from ralphloop.repo.work_tree import never_progress
 from tests.repo.sandbox import Sandbox, statuses
 
 MEGABYTE = 1024 * 1024
@@ -85,13 +85,13 @@ def test_somebody_may_end_every_git(box: Sandbox) -> None:
 def _git_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The git commands that are run from now on."""
     calls: list[str] = []
-    command = Git._command
+    command = Git.command
 
-    def counted(git: Git, args: tuple[str, ...]) -> list[str]:
+    def counted(git: Git, *args: str) -> list[str]:
         calls.append(args[2] if args[0] == "-c" else args[0])
-        return command(git, args)
+        return command(git, *args)
 
-    monkeypatch.setattr(Git, "_command", counted)
+    monkeypatch.setattr(Git, "command", counted)
     return calls
 
 
@@ -150,8 +150,7 @@ def test_committing_the_same_content_does_not_change_the_tree(box: Sandbox) -> N
     after = measure.tree()
     assert after.tree == before.tree
     assert after.head != before.head
-    commits = measure.commits(before.head, after.head)
-    assert (commits.count, commits.subjects) == (1, ("all of it",))
+    assert measure.commits(before.head, after.head) == (1, ("all of it",))
 
 
 def test_dirt_that_was_there_before_is_no_change(box: Sandbox) -> None:
@@ -189,7 +188,7 @@ def test_a_repository_without_commits_is_measured(unborn: Sandbox) -> None:
     unborn.commit("root")
     last = measure.tree()
     assert last.tree == then.tree
-    assert measure.commits(start.head, last.head).count == 1
+    assert measure.commits(start.head, last.head)[0] == 1
 
 
 def test_our_own_files_are_never_progress(box: Sandbox) -> None:
@@ -756,13 +755,13 @@ def test_commits_between_heads_are_counted(box: Sandbox) -> None:
     for number in range(25):
         box.git("commit", "-q", "--allow-empty", "-m", f"step {number}")
     end = box.git("rev-parse", "HEAD")
-    commits = measure.commits(start, end)
-    assert commits.count == 25
-    assert len(commits.subjects) == 20
-    assert commits.subjects[0] == "step 24"
-    assert measure.commits(end, end).count == 0
-    assert measure.commits(start, None).count == 0
-    assert measure.commits(None, end).count == 26
+    count, subjects = measure.commits(start, end)
+    assert count == 25
+    assert len(subjects) == 20
+    assert subjects[0] == "step 24"
+    assert measure.commits(end, end)[0] == 0
+    assert measure.commits(start, None)[0] == 0
+    assert measure.commits(None, end)[0] == 26
 
 
 def test_contents_of_both_sides_can_be_read(box: Sandbox) -> None:
@@ -789,15 +788,14 @@ def test_pruning_keeps_what_named_snapshots_need(
         box.write("draft.py", f"throw away {number}\n")
         measure.tree()
     last = measure.tree()
-    count = len(private_git.stored_files(box.store)[0])
-    measure.prune([kept])
-    assert len(private_git.stored_files(box.store)[0]) == count
-    monkeypatch.setattr(private_git, "MAX_LOOSE_OBJECTS", 10)
+    count = len([*box.store.glob("??/*")])
+    measure.prune([kept.tree])
+    assert len([*box.store.glob("??/*")]) == count
+    monkeypatch.setattr(snapshot, "MAX_LOOSE_OBJECTS", 10)
     for _ in range(2):
-        measure.prune([kept, Snapshot(tree="f" * 40)])
-        loose, packs = private_git.stored_files(box.store)
-        assert loose == []
-        assert len([pack for pack in packs if pack.suffix == ".pack"]) == 1
+        measure.prune([kept.tree, "f" * 40])
+        assert not [*box.store.glob("??/*")]
+        assert len([*box.store.glob("pack/*.pack")]) == 1
         (change,) = measure.diff(kept, last).changes
         assert change.before is not None
         assert measure.contents([change.before]) == {change.before: b"kept\n"}

@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from ralphloop.errors import RepositoryError
-from ralphloop.repo.own_files import OwnFiles, never_committed, never_progress, project_prefix
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import (
+    OwnFiles,
+    Repository,
+    never_committed,
+    never_progress,
+    project_prefix,
+)
 from tests.repo.sandbox import Sandbox
 
 

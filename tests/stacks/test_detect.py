@@ -130,10 +130,13 @@ CASES: dict[str, tuple[dict[str, object], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_checks_are_those_that_exist(name: str, tmp_path: Path) -> None:
+def test_checks_are_those_that_exist(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only commands that the files speak of become checks, by the project's own tools."""
     files, expected = CASES[name]
-    detected = detect(repository(tmp_path, files), search_path="")
+    monkeypatch.setenv("PATH", "")
+    detected = detect(repository(tmp_path, files))
     assert commands(detected) == expected
 
 

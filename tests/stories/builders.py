@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ralphloop.core.story import Story, StoryList
+from ralphloop.core.model import Story, StoryList
 from ralphloop.errors import ExitCode, InputError
 from ralphloop.stories.source import load
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.core.story import Story
-from ralphloop.stories.changes import Changes, compare
-from ralphloop.stories.source import load
+from ralphloop.core.model import Story
+from ralphloop.stories.source import Changes, compare, load
 from tests.stories.builders import raw_story, story, story_list, write_prd
 
 FULL: dict[str, object] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralphloop.core.model import StoryList
 from ralphloop.core.planning import ready
-from ralphloop.core.story import StoryList
 from ralphloop.stories.graph import plan
 from tests.stories.builders import story, story_list
 

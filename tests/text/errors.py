@@ -7,4 +7,4 @@ from ralphloop.text.error_lines import find_error_lines
 
 def error_lines(text: str) -> tuple[str, ...]:
     """The lines of a text that are errors, undecorated, in order, each once."""
-    return tuple(line.text for line in find_error_lines(text))
+    return tuple(find_error_lines(text))

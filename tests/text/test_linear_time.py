@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from ralphloop.core.analyzer import final_words
 from ralphloop.core.iteration import Result, Start
 from ralphloop.core.model import Evidence
 from ralphloop.core.policy import Policy
@@ -39,7 +38,7 @@ GENERATORS: dict[str, Callable[[int], str]] = {
 def judge(text: str) -> None:
     """Read, weigh and decide: all of what one answer goes through."""
     response = read(text.encode(), agent="auto")
-    words = final_words(response)
+    words = response.final_words
     error_signature(words)
     step(RunState(), Start(), Result(response=response), Evidence(), Policy())
 

@@ -17,17 +17,17 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.events import LoopEvent, event_of
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Circuit, Transition
-from ralphloop.core.run_state import RunState
+from ralphloop.core.run_state import Book, RunState
 from ralphloop.core.totals import Spent
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
+from ralphloop.journal.queries import CIRCUIT_KEY, PARTS
 from ralphloop.journal.records import (
     FinishedIteration,
     IterationRecord,
     RunRecord,
     RunStatus,
 )
-from ralphloop.journal.session import book_key, save_circuit
 from ralphloop.project import Project
 
 EVENING = 1_794_780_000.0  # 2026-11-15 22:00 UTC
@@ -259,7 +259,7 @@ class Night:
     @contextmanager
     def held(self, run: str = RUN) -> Iterator[None]:
         """A live process carries the run: ours."""
-        with RunLock.acquire(self.project.directory, run=run, now=self.clock()):
+        with RunLock(self.project.directory, run=run, now=self.clock()):
             yield
 
     @contextmanager
@@ -267,7 +267,7 @@ class Night:
         """A process beside us carries it: wishes from below the carrier would be an agent's."""
         code = (
             "import sys; from pathlib import Path; from ralphloop.journal.lock import RunLock\n"
-            "with RunLock.acquire(Path(sys.argv[1]), run=sys.argv[2], now=float(sys.argv[3])):\n"
+            "with RunLock(Path(sys.argv[1]), run=sys.argv[2], now=float(sys.argv[3])):\n"
             "    print('held', flush=True); sys.stdin.read()"
         )
         place, now = str(self.project.directory.resolve()), str(self.clock())
@@ -441,7 +441,9 @@ def in_lanes(root: Path) -> Night:
     night.begin()
     night.passes("US-001")
     notes = {n: {"story": f"US-{n + 1:03}"} for n in range(1, 5)}
-    night.journal.set_meta(book_key(RUN), {"count": 4, "lanes": notes, "branch": "ralph/x"})
+    night.journal.set_meta(
+        PARTS[Book].format(RUN), {"count": 4, "lanes": notes, "branch": "ralph/x"}
+    )
     night.start("US-004", lane=3)
     night.clock.now += 200
     night.finish("US-004", reason="conflict with US-001 in src/shop/app.py", state={"returns": 1})
@@ -475,6 +477,6 @@ def open_circuit(root: Path) -> Night:
     opened = BreakerState(
         circuit=Circuit.OPEN, reason=reason, no_progress=4, since=night.clock(), opened_count=1
     )
-    save_circuit(night.journal, opened)
+    night.journal.set_meta(CIRCUIT_KEY, opened)
     night.clock.now += 3_600
     return night

@@ -11,7 +11,7 @@ import msgspec
 
 from ralphloop.core.events import LoopEvent, event_of
 from ralphloop.core.iteration import AnyEffect, Iteration, SaveLeftovers
-from ralphloop.core.story import Story, StoryList
+from ralphloop.core.model import Story, StoryList
 from ralphloop.core.totals import Spent
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal

@@ -13,10 +13,9 @@ from textual.pilot import Pilot
 
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
-from ralphloop.journal.session import save_circuit
-from ralphloop.ui.monitor.app import Monitor
+from ralphloop.journal.queries import CIRCUIT_KEY
+from ralphloop.ui.monitor.app import Monitor, budget_flag
 from ralphloop.ui.monitor.paint import plain
-from ralphloop.ui.steering import budget_flag
 from tests.ui import monitor_nights as nights
 from tests.ui.monitor_nights import RUN, Night
 from tests.ui.monitor_pilot import header, rest, told, until, watching, words
@@ -83,10 +82,25 @@ def test_each_key_is_one_request_in_the_journal(tmp_path: Path) -> None:
     steered(half_open(tmp_path), steps, live=None)
 
 
+def test_a_story_that_was_read_late_is_not_previewed(tmp_path: Path) -> None:
+    """Another one is marked by then, and its preview stays."""
+
+    async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
+        marked = app.marked()
+        late = next(look for look in app._facts.night.stories if look is not marked)
+        app._fetch_preview(RUN, late)
+        await app.workers.wait_for_complete([it for it in app.workers if it.group == "preview"])
+        await rest(app, pilot)
+        assert marked is not None
+        assert str(app._panels["preview"].border_title) == marked.story.id
+
+    steered(nights.running(tmp_path), steps, size=(120, 40))
+
+
 def half_open(root: Path) -> Night:
     """A run at work whose circuit is not closed."""
     night = nights.running(root)
-    save_circuit(night.journal, BreakerState(circuit=Circuit.HALF_OPEN, no_progress=3))
+    night.journal.set_meta(CIRCUIT_KEY, BreakerState(circuit=Circuit.HALF_OPEN, no_progress=3))
     return night
 
 

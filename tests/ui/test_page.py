@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.core.story_state import Standing
+from ralphloop.core.run_state import Standing
 from ralphloop.night.look import look
 from ralphloop.project import Project
 from ralphloop.ui.monitor.moments import Facts

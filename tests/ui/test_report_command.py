@@ -144,7 +144,7 @@ def test_write_report_never_raises(tmp_path: Path) -> None:
         assert write_report(project, RUN) == []
         (project.directory / "reports").unlink()
         night.iteration("US-1")
-        journal._db.run("UPDATE iterations SET record = '[1]'")
+        journal.run("UPDATE iterations SET record = '[1]'")
         assert len(write_report(project, RUN)) == 2
 
 

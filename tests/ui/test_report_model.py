@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ralphloop.core.grading import Grade
 from ralphloop.core.iteration import SaveLeftovers
 from ralphloop.journal.journal import Journal
-from ralphloop.ui import number
+from ralphloop.text.plain import number
 from ralphloop.ui.report.assemble import ALWAYS, MOST_BARS, MOST_DECISIONS
 from ralphloop.ui.report.values import MOST_SPANS, Group, Report, Teller
 from tests.ui.report_nights import (
@@ -359,10 +359,10 @@ def test_ten_thousand_iterations_stay_one_page(journal: Journal) -> None:
 
 def multiply_iterations(journal: Journal, count: int) -> None:
     """Repeat the first two iterations up to that number, in one statement."""
-    columns = [row["name"] for row in journal._db.rows("PRAGMA table_info(iterations)")]
+    columns = [row["name"] for row in journal.rows("PRAGMA table_info(iterations)")]
     shift = {"n": "n + 2 * k", "started_at": "started_at + k", "finished_at": "finished_at + k"}
     chosen = ", ".join(shift.get(name, name) for name in columns)
-    with journal._db.write("finish_iteration") as db:
+    with journal.write("finish_iteration") as db:
         db.run(
             f"WITH RECURSIVE ks(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM ks WHERE k < ?)"
             f" INSERT INTO iterations ({', '.join(columns)})"

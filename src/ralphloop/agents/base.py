@@ -1,12 +1,8 @@
 """What an agent is to the supervisor: a command line, an environment, a prompt, a reader.
 
-An agent is chosen by name.  `AGENTS` maps the names to the place of their adapter, so that only
-the one in use is imported; agents that differ in nothing but flags are TOML files (see
-`ralphloop.agents.declared`).  Adapters start nothing themselves: `launch` returns a value,
-`ralphloop.agents.process` runs it, and a `Result` is what became of it.
+`AGENTS` maps names to the place of their adapter, so that only the one in use is imported; agents
+that differ in nothing but flags are TOML files (`declared`).  Adapters start nothing themselves.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
@@ -17,6 +13,21 @@ from ralphloop.config.model import AgentSection
 from ralphloop.core.model import Value
 from ralphloop.errors import Finding, InputError
 from ralphloop.proc.sandbox import Box
+
+
+def mark_of(run_id: str, iteration: int) -> str:
+    """What every process of one start carries, known again after a crash from the journal."""
+    return f"{run_id}/{iteration}"
+
+
+class Launch(NamedTuple):
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    stdin: bytes
+    cwd: Path
+    reader: str  # name of the reader for its output
+    mark: str
+    box: Box | None = None
 
 
 class AgentRequest(Value, kw_only=True):
@@ -37,11 +48,6 @@ class AgentRequest(Value, kw_only=True):
     reads_only: bool = False  # it looks at the work tree and changes nothing, where it can be told
 
     @property
-    def mark(self) -> str:
-        """What every process of this start carries in its environment."""
-        return mark_of(self.run_id, self.iteration)
-
-    @property
     def conversation(self) -> tuple[str, ...]:
         """The flags that name it, as Claude Code and our own scripted agent understand them."""
         if self.resume:
@@ -50,24 +56,8 @@ class AgentRequest(Value, kw_only=True):
 
     def launch(self, argv: Sequence[str], env: Mapping[str, str], reader: str) -> Launch:
         """This start, by these words; the prompt goes over stdin alone."""
-        stdin = self.prompt.encode("utf-8", "replace")
-        words, box = tuple(argv), self.box
-        return Launch(words, env, stdin, cwd=self.cwd, reader=reader, mark=self.mark, box=box)
-
-
-def mark_of(run_id: str, iteration: int) -> str:
-    """The mark of one start, found again after a crash from what the journal knows."""
-    return f"{run_id}/{iteration}"
-
-
-class Launch(NamedTuple):
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    stdin: bytes
-    cwd: Path
-    reader: str  # name of the reader for its output
-    mark: str
-    box: Box | None = None
+        stdin, mark = self.prompt.encode("utf-8", "replace"), mark_of(self.run_id, self.iteration)
+        return Launch(tuple(argv), env, stdin, self.cwd, reader, mark, self.box)
 
 
 class Inquiry(NamedTuple):
@@ -81,8 +71,6 @@ class Inquiry(NamedTuple):
 
 
 class Agent(Protocol):
-    """How one kind of agent is started and asked about itself."""
-
     name: str
     keys: Collection[str] = ()  # variables by which its work may be billed
     login: str = ""  # what to do where its login was refused; empty where nobody knows
@@ -90,17 +78,15 @@ class Agent(Protocol):
 
     def launch(self, request: AgentRequest) -> Launch:
         """The process to start; raises `AgentUnavailable` where the configuration forbids it."""
-        ...
 
     def check(self, inquiry: Inquiry) -> list[Finding]:
         """Found, executable, which version, logged in, and what should be said aloud."""
-        ...
 
 
 AGENTS: dict[str, str] = {
     "claude": "ralphloop.agents.claude:AGENT",
-    "command": "ralphloop.agents.command:COMMAND",
-    "scripted": "ralphloop.agents.command:SCRIPTED",
+    "command": "ralphloop.agents.declared:COMMAND",
+    "scripted": "ralphloop.agents.declared:SCRIPTED",
 }
 
 

@@ -1,13 +1,12 @@
 """Claude Code, unattended.
 
-The output is stream-json with partial messages, so that a long answer is not silence.  The prompt
-goes over stdin alone (an argument ends at 128 KiB and may look like a flag).  The session id is
-ours, so that a conversation is resumed by name and never by "the latest".  Turns and money are
-capped by the agent itself too: it can stop between two tool calls and we cannot.  What it may do at
-each level of safety goes by `--settings`, in a file of ours beside the user's own settings.
+Partial messages are asked for, so that a long answer is not silence.  The prompt goes over stdin
+alone: an argument ends at 128 KiB and may look like a flag.  The session id is ours, so that a
+conversation is resumed by name and never by "the latest".  Turns and money are capped by the agent
+itself too: it can stop between two tool calls and we cannot.
 
 Its flags differ between releases, and an unknown one ends the start at once: a program is asked for
-its `--help` once, what can be done without is left out, and what follows is said before the night.
+its `--help` once, and what can be done without is left out and said before the night.
 """
 
 import os
@@ -19,10 +18,11 @@ import msgspec
 
 from ralphloop.agents.base import AgentRequest, Inquiry
 from ralphloop.agents.declared import DeclaredAgent, Words, declaration
-from ralphloop.agents.environment import ask, find_program, is_boxed, withheld_keys
+from ralphloop.agents.environment import ask, find_program, outer_sandbox, withheld_keys
 from ralphloop.atomic import write_atomic
-from ralphloop.config.model import AgentSection, Safety
+from ralphloop.config.model import Safety
 from ralphloop.errors import Finding, Level
+from ralphloop.proc.sandbox import BOXED
 
 _SMALLEST_BUDGET_USD = 0.01
 _OUTER_SANDBOX = (
@@ -81,7 +81,8 @@ class ClaudeAgent(DeclaredAgent):
         return (name,)  # in the settings, whatever it is
 
     def refusals(self, safety: Safety, env: Mapping[str, str]) -> Iterator[Finding]:
-        if safety == "minimal" and os.geteuid() == 0 and not is_boxed(env):
+        boxed = env.get(BOXED) == "1" or outer_sandbox(env)
+        if safety == "minimal" and os.geteuid() == 0 and not boxed:
             message = "Claude Code does not skip permission prompts for root"
             yield Finding(Level.ERROR, message, f'use safety = "moderate", or, {_OUTER_SANDBOX}')
 
@@ -100,7 +101,9 @@ class ClaudeAgent(DeclaredAgent):
                 message = f"{name} does not know {flag}: {follows}"
                 yield Finding(Level.WARNING, message, _UPDATE)
         # A release without that command would take the words for a prompt, and spend money on it.
-        if re.search(r"^ {1,8}auth\b", usage, re.MULTILINE) and _is_logged_out(program, env):
+        has_it = re.search(r"^ {1,8}auth\b", usage, re.MULTILINE)
+        answer = ask([program, "auth", "status"], env) if has_it else None
+        if answer and re.search(rb'"loggedIn"\s*:\s*false\b', answer.stdout):
             fix = self.login
             if names := withheld_keys(inquiry.config, inquiry.inherited, self.it.keys):
                 fix += f', or pass your key on: agent.pass_env = ["{names[0]}"]'
@@ -129,29 +132,19 @@ def _flags(request: AgentRequest) -> Iterator[tuple[str, ...]]:
     yield "--permission-prompts", "none"
 
 
-def _is_logged_out(program: str, env: Mapping[str, str]) -> bool:
-    """What `claude auth status` says; False where it cannot be understood."""
-    answer = ask([program, "auth", "status"], env)
-    return bool(answer and re.search(rb'"loggedIn"\s*:\s*false\b', answer.stdout))
-
-
-def _settings_for(config: AgentSection, *, reads: bool) -> dict[str, object]:
-    """The settings of `moderate` or `strict`, which runs in a sandbox of ours or not at all."""
-    if reads:
-        denied = (*_WRITING_TOOLS, *_NETWORK_TOOLS, *(one for one in _DENIED if "Read(" in one))
-        return {"permissions": {"allow": _READING_TOOLS, "deny": denied}}
-    tools = ("Bash", *_TOOLS, *config.allow)
-    if config.safety != "strict":
-        return {"permissions": {"allow": [*tools, *_NETWORK_TOOLS]}}
-    return {"permissions": {"allow": tools, "deny": _DENIED}}
-
-
 def _write_settings(request: AgentRequest) -> Path:
     """Put the settings file where the agent is told to look; unchanged files are not touched."""
-    directory, safety = request.settings_dir, request.config.safety
-    kind = "reading" if request.reads_only else safety
+    directory, kind = request.settings_dir, str(request.config.safety)
+    tools = ("Bash", *_TOOLS, *request.config.allow)
+    permissions: dict[str, Words] = {"allow": (*tools, *_NETWORK_TOOLS)}
+    if request.reads_only:
+        kind = "reading"
+        denied = (*_WRITING_TOOLS, *_NETWORK_TOOLS, *(one for one in _DENIED if "Read(" in one))
+        permissions = {"allow": _READING_TOOLS, "deny": denied}
+    elif kind == "strict":  # in a sandbox of ours, or not at all
+        permissions = {"allow": tools, "deny": _DENIED}
     path = directory / f"claude-{kind}.json"
-    settings = msgspec.json.encode(_settings_for(request.config, reads=request.reads_only))
+    settings = msgspec.json.encode({"permissions": permissions})
     data = msgspec.json.format(settings, indent=2) + b"\n"
     try:
         if path.read_bytes() == data:
@@ -179,7 +172,6 @@ def _usage_of(program: str, env: Mapping[str, str]) -> str:
 
 
 def _unknown_flags(usage: str) -> frozenset[str]:
-    """The flags of ours that its help does not list."""
     known = set(_FLAG.findall(usage))
     return frozenset(_NOT_KNOWN_TO_ALL.keys() - known if "--output-format" in known else ())
 

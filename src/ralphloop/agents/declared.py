@@ -1,12 +1,15 @@
-"""Agents that are nothing but a command line: one TOML file each, no code.
+"""Agents that are nothing but a command line; the prompt goes over stdin.
 
-`Declaration` is the file; docs/reference/agents.md says what each key means.  The prompt goes over
-stdin.  A file of the same name in a directory of the user comes before ours.
+Most are a TOML file and no code (docs/reference/agents.md); the user's comes before ours of the
+same name.  The others are programs of the user's own, which get the user's keys: any command
+(`agent.command` is its argv), and our scripted one, for which it names the script.  That one is
+shipped because a loop that can only be tried with a paid model is not tried at all.
 """
 
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import get_args
@@ -15,20 +18,25 @@ import msgspec
 
 from ralphloop.agents.base import Agent, AgentRequest, Inquiry, Launch
 from ralphloop.agents.environment import (
+    API_KEYS,
     agent_environment,
     ask,
     clean_environment,
     find_program,
     missing_program,
-    version_of,
     withheld_keys,
 )
 from ralphloop.config.model import AgentSection, Safety
-from ralphloop.errors import AgentUnavailable, Finding, InputError, Level
+from ralphloop.errors import AgentUnavailable, Finding, InputError, Level, RalphError
+from ralphloop.proc.run import ourselves
 from ralphloop.proc.sandbox import BOXED
 from ralphloop.room import read_regular
 
 Words = tuple[str, ...]
+_EXAMPLE = 'set it in ralph.toml, for example: command = ["./my-agent", "--quiet"]'
+_FIX = 'name the script in ralph.toml: command = ["night.yaml"]'
+
+_VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}")
 _MCP_TOOL = re.compile(r"mcp__(?P<server>[\w-]{1,100}?)__(?P<tool>[\w-]{1,100})")
 
 
@@ -47,17 +55,6 @@ class _SafetyFlags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         flags: Words | None = getattr(self, level)
         return flags
 
-    def instead(self, request: AgentRequest, env: Mapping[str, str]) -> Words | None:
-        """The flags of a start that is a question, or only reads; None where there are none.
-
-        In a sandbox of ours, which keeps it from writing, another one inside may not start.
-        """
-        if not request.tools:
-            return self.asking
-        if not request.reads_only or env.get(BOXED) == "1":
-            return None
-        return self.asking if self.reading is None else self.reading
-
 
 class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     fix: str
@@ -66,9 +63,20 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     def is_there(self, keys: Words, env: Mapping[str, str], cwd: Path) -> bool:
         """A key is passed on, named in a file of variables, or somebody has logged in."""
+        if any(map(env.get, keys)):
+            return True
         home = Path(env.get("HOME") or "/")
-        places = (home / file[2:] if file.startswith("~/") else cwd / file for file in self.files)
-        return any(map(env.get, keys)) or any(_vouches(place, keys) for place in places)
+        for file in self.files:
+            place = home / file[2:] if file.startswith("~/") else cwd / file
+            with suppress(OSError):
+                if ".env" not in (place.name, place.suffix):
+                    is_there = place.exists()
+                else:
+                    variables = read_regular(place).decode("utf-8", "replace")
+                    is_there = any(f"{key}=" in variables for key in keys)
+                if is_there:
+                    return True
+        return False
 
 
 class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -112,22 +120,44 @@ class DeclaredAgent(Agent):
         program = find_program(name, env, cwd)
         if program is None:
             return [missing_program(name, self.it.install, cwd)]
-        about = [*self.said_aloud(inquiry, env), *self.refusals(config.safety, env)]
+        # What nobody should have to find out: about permissions, and keys not passed on.
+        about = [Finding(Level.INFO, self.it.note)] if self.it.note else []
+        if config.safety == "minimal":
+            skipped = f"{self.name} runs with all permission prompts skipped"
+            about.append(Finding(Level.WARNING, skipped))
+        if names := [one for one in config.allow if not self.allowing(one)]:
+            message = f"agent.allow is not passed on to {self.name}: {', '.join(names)}"
+            about.append(Finding(Level.INFO, message))
+        if names := withheld_keys(config, inherited, self.it.keys):
+            message = (
+                f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} set but not passed on"
+            )
+            fix = "name it in agent.pass_env to bill that account"
+            about.append(Finding(Level.INFO, message, fix))
+        about += self.refusals(config.safety, env)
         if reason := why_not(program):
             there = f"{self.name}: {program} is there; not started: {reason}"
             return [Finding(Level.INFO, there), *about]
-        version = version_of(program, env)
+        answer = ask([program, "--version"], env)
+        stated = _VERSION.search(answer.said) if answer and answer.returncode == 0 else None
+        version = stated.group() if stated else ""
         return [self._stated(version), *about, *self.answers(inquiry, program, env, version)]
 
     # --- what an agent with a format of its own does in another way ---
 
     def words(self, request: AgentRequest, env: Mapping[str, str]) -> Iterator[str]:
         config, flags, resume = request.config, self.it.safety, request.resume
-        asking = flags.instead(request, env)
         allowed = (word for name in config.allow for word in self.allowing(name))
-        usual = (*(flags.of(config.safety, env) or ()), *allowed)
+        safety: Words | None = None
+        if not request.tools:
+            safety = flags.asking
+        elif request.reads_only and env.get(BOXED) != "1":
+            # In a sandbox of ours, which keeps it from writing, another one inside may not start.
+            safety = flags.asking if flags.reading is None else flags.reading
+        if safety is None:
+            safety = (*(flags.of(config.safety, env) or ()), *allowed)
         lists: dict[str, Words] = {
-            "{safety}": asking if asking is not None else usual,
+            "{safety}": safety,
             "{model}": tuple(
                 word.replace("{value}", config.model) for word in self.it.model if config.model
             ),
@@ -143,26 +173,11 @@ class DeclaredAgent(Agent):
         return tuple(word.format(**match.groupdict()) for word in self.it.allow) if match else ()
 
     def refusals(self, safety: Safety, env: Mapping[str, str]) -> Iterator[Finding]:
-        """Why it is not started at this level of safety."""
         flags = self.it.safety
         if flags.of(safety, env) is None:
             known = ", ".join(level for level in get_args(Safety) if flags.of(level) is not None)
             message = f'{self.name} cannot be run with safety = "{safety}"'
             yield Finding(Level.ERROR, message, f"what it knows: {known}")
-
-    def said_aloud(self, inquiry: Inquiry, env: Mapping[str, str]) -> Iterator[Finding]:
-        """What nobody should have to find out: about permissions, and keys not passed on."""
-        if self.it.note:
-            yield Finding(Level.INFO, self.it.note)
-        if inquiry.config.safety == "minimal":
-            yield Finding(Level.WARNING, f"{self.name} runs with all permission prompts skipped")
-        if names := [name for name in inquiry.config.allow if not self.allowing(name)]:
-            message = f"agent.allow is not passed on to {self.name}: {', '.join(names)}"
-            yield Finding(Level.INFO, message)
-        if names := withheld_keys(inquiry.config, inquiry.inherited, self.it.keys):
-            are = "is" if len(names) == 1 else "are"
-            message = f"{', '.join(names)} {are} set but not passed on"
-            yield Finding(Level.INFO, message, "name it in agent.pass_env to bill that account")
 
     def answers(
         self, inquiry: Inquiry, program: str, env: Mapping[str, str], version: str
@@ -195,17 +210,6 @@ class DeclaredAgent(Agent):
         return Finding(Level.INFO, f"{name} {version} (tested with {', '.join(tested)})")
 
 
-def _vouches(place: Path, keys: Words) -> bool:
-    """True for a file that a login left, or one of variables that names a key."""
-    try:
-        if ".env" not in (place.name, place.suffix):
-            return place.exists()
-        variables = read_regular(place).decode("utf-8", "replace")
-    except OSError:
-        return False
-    return any(f"{key}=" in variables for key in keys)
-
-
 def load_declared(name: str, directories: Sequence[Path] = ()) -> DeclaredAgent | None:
     file = next((file for file in _declarations(directories) if file.stem == name), None)
     return None if file is None else DeclaredAgent(declaration(file))
@@ -229,12 +233,69 @@ def declared_homes() -> Iterator[str]:
     from ralphloop.agents.claude import AGENT
 
     yield from AGENT.it.home
-    for name in declared_names():
-        declared = load_declared(name)
-        yield from declared.it.home if declared else ()
+    for file in _declarations(()):
+        yield from declaration(file).home
 
 
 def _declarations(directories: Sequence[Path]) -> Iterator[Path]:
     ours = Path(str(files("ralphloop.agents") / "data"))
     for directory in (*directories, ours):
         yield from sorted(directory.glob("*.toml"))
+
+
+# --- programs of the user's own -----------------------------------------------------------------
+
+
+class CommandAgent(Agent):
+    name = "command"
+    keys = API_KEYS
+
+    def launch(self, request: AgentRequest) -> Launch:
+        config = request.config
+        if not config.command:
+            raise InputError('the agent "command" has no command', _EXAMPLE, place="agent.command")
+        env = agent_environment(request, drop_keys=False)
+        return request.launch((*config.command, *config.args), env, config.format)
+
+    def check(self, inquiry: Inquiry) -> list[Finding]:
+        config, cwd, inherited, _ = inquiry
+        if not config.command:
+            return [Finding(Level.ERROR, 'the agent "command" has no command', _EXAMPLE)]
+        env = clean_environment(config, inherited, drop_keys=False)
+        if find_program(config.command[0], env, cwd) is None:
+            fix = "check agent.command in ralph.toml"
+            return [missing_program(config.command[0], fix, cwd)]
+        return []
+
+
+class ScriptedAgent(Agent):
+    name = "scripted"  # it resumes nothing: a script foresees every start
+
+    def launch(self, request: AgentRequest) -> Launch:
+        from ralphloop.agents.script import STATE_VARIABLE, load_script
+
+        path = _script_path(request.config, request.cwd)
+        state = {STATE_VARIABLE: str(request.settings_dir / "scripted-state.json")}
+        env = agent_environment(request, drop_keys=False, defaults=state)
+        player = ourselves("ralphloop.agents.scripted_main")
+        words = (*player, str(path), *request.conversation)
+        return request.launch(words, env, load_script(path).format)
+
+    def check(self, inquiry: Inquiry) -> list[Finding]:
+        from ralphloop.agents.script import load_script
+
+        try:
+            path = _script_path(inquiry.config, inquiry.cwd)
+            load_script(path)
+        except RalphError as error:
+            return [Finding(Level.ERROR, error.message, error.next_step or _FIX)]
+        return [Finding(Level.INFO, f"a scripted agent plays {path.name}: no model is asked")]
+
+
+def _script_path(config: AgentSection, cwd: Path) -> Path:
+    if len(config.command) != 1:
+        raise InputError('the agent "scripted" has no script', _FIX, place="agent.command")
+    return cwd / config.command[0]
+
+
+COMMAND, SCRIPTED = CommandAgent(), ScriptedAgent()

@@ -1,24 +1,22 @@
 """Where an agent is started: its program, its environment, and simple questions to it beforehand.
 
-The environment is ours, minus what would mislead it: variables by which a parent Claude session is
-recognised (a nested start refuses to work), git's variables that point at another repository, and
-API keys (a stray key bills another account) unless the configuration names them.  Agents that are
-the user's own program get everything but the first two.
+The environment is ours, minus variables by which a parent Claude session is recognised (a nested
+start refuses to work), git's that point at another repository, and API keys (a stray key bills
+another account) unless the configuration names them.  The user's own programs get those keys.
 """
 
 import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from pathlib import Path
 
-from ralphloop.agents.base import Agent, AgentRequest
+from ralphloop.agents.base import Agent, AgentRequest, mark_of
 from ralphloop.config.model import SANDBOX_WORDS, AgentSection
 from ralphloop.errors import Finding, Level
 from ralphloop.proc.process_table import MARK_VARIABLE
 from ralphloop.proc.run import Ended, Output, run_command
-from ralphloop.proc.sandbox import BOXED
 from ralphloop.repo.git import OTHER_REPOSITORY
 from ralphloop.trust import TRUST_VARIABLE
 
@@ -31,7 +29,6 @@ API_KEYS = frozenset(
 ) | {"ANTHROPIC_AUTH_TOKEN"}
 
 _PATIENCE_S = 20.0
-_VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}")
 _PARENT_SESSION = re.compile(
     r"CLAUDECODE|CLAUDE_(?:PID|ENV_FILE|PROJECT_DIR|PLUGIN_ROOT|AGENT_SDK_VERSION|SESSION_.*)"
     r"|CLAUDE_CODE_(?:ENTRYPOINT|EXECPATH|SSE_PORT|CHILD_SESSION|HOST_SESSION_ID|SESSION.*"
@@ -53,10 +50,7 @@ def clean_environment(
 
 
 def agent_environment(
-    request: AgentRequest,
-    *,
-    drop_keys: bool = True,
-    defaults: Mapping[str, str] | None = None,
+    request: AgentRequest, *, drop_keys: bool = True, defaults: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """The whole environment of one start; the configuration has the last word."""
     # Story ids may hold anything; a variable holds neither NUL nor half a character.
@@ -69,18 +63,13 @@ def agent_environment(
         "RALPH_STORY_ID": story,
         **request.config.env,
         # Not theirs to change: it is how everything the agent starts is found again.
-        MARK_VARIABLE: request.mark,
+        MARK_VARIABLE: mark_of(request.run_id, request.iteration),
     }
 
 
 def outer_sandbox(env: Mapping[str, str]) -> str:
     """The word by which somebody says that the whole machine is a sandbox; empty: nobody does."""
     return next((word for word in SANDBOX_WORDS if env.get(word) == "1"), "")
-
-
-def is_boxed(env: Mapping[str, str]) -> bool:
-    """True for an agent in a box of ours, or on a machine that is one: its own is not needed."""
-    return env.get(BOXED) == "1" or bool(outer_sandbox(env))
 
 
 def withheld_keys(
@@ -101,20 +90,18 @@ def where_to_look(agent: Agent, config: AgentSection, inherited: Mapping[str, st
 
 def local_time(now: float, env: Mapping[str, str]) -> datetime:
     """This moment in the zone that a program with this environment takes for local."""
-    return datetime.fromtimestamp(now, UTC).astimezone(_zone(env.get("TZ")))
-
-
-def _zone(name: str | None) -> tzinfo | None:
-    """The zone with its rules; None, the offset that holds now, where they are not to be had."""
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+    zone, name = None, env.get("TZ")
     try:
         if name is not None:
-            return ZoneInfo(name.removeprefix(":") or "UTC")
-        with Path("/etc/localtime").open("rb") as rules:
-            return ZoneInfo.from_file(rules)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # as a POSIX rule, no zone data, no file
-        return None
+            zone = ZoneInfo(name.removeprefix(":") or "UTC")
+        else:
+            with Path("/etc/localtime").open("rb") as rules:
+                zone = ZoneInfo.from_file(rules)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        pass  # a POSIX rule, no zone data, no file: then the offset that holds now
+    return datetime.fromtimestamp(now, UTC).astimezone(zone)
 
 
 # --- the program -----------------------------------------------------------------------------
@@ -142,10 +129,3 @@ def ask(argv: Sequence[str], env: Mapping[str, str]) -> Ended | None:
     except (OSError, ValueError):
         return None
     return None if ended.timed_out else ended
-
-
-def version_of(program: str, env: Mapping[str, str]) -> str:
-    """The version a program states, such as `2.1.325`; empty where it does not."""
-    answer = ask([program, "--version"], env)
-    match = _VERSION.search(answer.said) if answer and answer.returncode == 0 else None
-    return match.group() if match else ""

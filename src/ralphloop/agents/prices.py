@@ -1,10 +1,15 @@
 """What tokens cost, for agents that do not say: a small table, and nothing where it has no row.
 
 A row is of one model by its exact name, with or without a date behind it, or of a family that it
-states itself (`claude-sonnet-4*`).  Names that only begin alike are other models at other prices.
-A person's own `prices.toml`, beside their `config.toml`, comes before our rows.
+states itself (`claude-sonnet-4*`): names that only begin alike are other models at other prices.  A
+person's own `prices.toml`, beside their `config.toml`, comes before our rows.
+
+Where `agent.model` does not say which model it was, Gemini's stream does, and the record that Codex
+keeps of every conversation.  Otherwise it is unknown: defaults inside a program change with its
+version, and with what its server says.
 """
 
+import json
 import os
 import re
 import tomllib
@@ -16,16 +21,22 @@ from typing import Annotated
 
 import msgspec
 
-from ralphloop.agents.models import chosen_model
+from ralphloop.agents.environment import clean_environment
 from ralphloop.config.load import user_file
 from ralphloop.config.model import AgentSection
-from ralphloop.core.model import Usage, Value
+from ralphloop.core.model import RateLimit, Response, Usage, Value
+from ralphloop.core.totals import Windows, updated
 from ralphloop.errors import Finding, InputError, Level
 from ralphloop.readers import reader_name
+from ralphloop.readers.codex import windows_of
+from ralphloop.readers.values import Document, document_at, document_of, text_at
 
 CANNOT_BE_KEPT = "max_cost_usd cannot be kept: "
 
 _NAME_NO_COST = frozenset({"codex", "gemini"})
+_CONVERSATION = re.compile(r"[0-9A-Za-z-]{8,64}")
+_MOST_BYTES = 64 << 20
+_TELLING = (b'"turn_context"', b'"rate_limits"')
 _DATE = re.compile(r"[-@]20\d\d-?\d\d-?\d\d$")
 
 Dollars = Annotated[float, msgspec.Meta(ge=0)]
@@ -82,7 +93,6 @@ def own_prices() -> PriceList:
 
 
 def price_of(model: str) -> Price | None:
-    """What this model costs; None where no row is about it."""
     rows = {**our_prices().models, **own_prices().models}
     name = model.rsplit("/", 1)[-1].split("[", 1)[0]
     for exact in (model, name, _DATE.sub("", name)):
@@ -120,3 +130,70 @@ def priced(usage: Usage, model: str) -> Usage:
         return usage
     cost_usd = max(price.of(usage), usage.cost_usd or 0.0)
     return msgspec.structs.replace(usage, cost_usd=cost_usd, estimated=True)
+
+
+# --- of which model, by the best witness there is -----------------------------------------------
+
+
+def chosen_model(reader: str, config: AgentSection, inherited: Mapping[str, str]) -> str:
+    """The model that settings name before a start, ours or the agent's own; empty: nobody did."""
+    env = clean_environment(config, inherited)
+    if reader == "codex":
+        settings = _settings(_codex_home(env) / "config.toml")
+        profile = document_at(document_at(settings, "profiles"), text_at(settings, "profile"))
+        return config.model or text_at(profile, "model") or text_at(settings, "model")
+    if reader == "gemini":
+        settings = _settings(Path(env.get("HOME") or "/") / ".gemini" / "settings.json")
+        own = text_at(document_at(settings, "model"), "name") or text_at(settings, "model")
+        model = config.model or env.get("GEMINI_MODEL") or own
+        # `auto`, `pro` and the like are decided inside, and its stream tells how.
+        return model if model.startswith("gemini-") else ""
+    return config.model
+
+
+def billed(response: Response, config: AgentSection, inherited: Mapping[str, str]) -> Response:
+    """A start that has ended with its model, its usage windows and what it cost."""
+    model, limit = response.model or "", response.rate_limit
+    if response.reader == "codex":
+        env = clean_environment(config, inherited)
+        recorded, windows = _codex_record(env, response.session_id or "")
+        model = model or recorded
+        if windows and not (limit and limit.windows):
+            limit = msgspec.structs.replace(limit or RateLimit(), windows=windows)
+    model = model or chosen_model(response.reader, config, inherited)
+    usage = priced(response.usage, model) if response.usage.total_tokens else response.usage
+    return msgspec.structs.replace(response, model=model or None, rate_limit=limit, usage=usage)
+
+
+def _codex_home(env: Mapping[str, str]) -> Path:
+    return Path(env.get("CODEX_HOME") or Path(env.get("HOME") or "/") / ".codex")
+
+
+def _codex_record(env: Mapping[str, str], conversation: str) -> tuple[str, Windows]:
+    """Model and windows of the newest turn in what codex wrote down of a conversation."""
+    model, windows = "", Windows()
+    if not _CONVERSATION.fullmatch(conversation):
+        return model, windows
+    try:
+        for file in (_codex_home(env) / "sessions").glob(f"*/*/*/rollout-*-{conversation}.jsonl"):
+            if not file.is_file():
+                continue
+            with file.open("rb") as opened:
+                lines = opened.readlines(_MOST_BYTES)
+            for line in lines:
+                if any(word in line for word in _TELLING):
+                    told = document_at(document_of(json.loads(line)), "payload")
+                    model = text_at(told, "model") or model
+                    windows = updated(windows, windows_of(document_at(told, "rate_limits")))
+    except (OSError, ValueError):
+        pass  # cut short, or not to be read: what was found stands
+    return model, windows
+
+
+def _settings(file: Path) -> Document:
+    """Somebody else's settings; whatever is wrong with them is theirs to say."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        return document_of(tomllib.loads(text) if file.suffix == ".toml" else json.loads(text))
+    except (OSError, ValueError, RecursionError):
+        return {}

@@ -1,20 +1,14 @@
 """Running an agent: start it, read it, watch it, stop it with everything it started.
 
-    spawn ──► read, watch ──┬── it exits ─────────► 5 s for what it left behind ──┐
-                            ├── a clock runs out ─┐                               ▼
-                            ├── a person stops it ├► SIGINT … SIGTERM … SIGKILL ──► nothing is left
-                            ├── it said its result│  to the whole tree
-                            │   and hangs on      │
-                            └── it will never work┘
-
-Output is redacted before anybody sees it, reader and disk alike.  The reader says what the
-output means; here it is decided only whether the process should go on.
+One that exits has 5 s for what it left behind.  One whose clock runs out, that a person stops, that
+hangs on after its result or will never work is stopped with SIGINT, SIGTERM and SIGKILL to the
+whole tree.  Output is redacted before anybody sees it, reader and disk alike.
 """
 
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -23,13 +17,12 @@ from functools import partial
 import msgspec
 
 from ralphloop.agents.base import Launch
-from ralphloop.agents.deltas import Joiner
 from ralphloop.agents.environment import local_time
 from ralphloop.agents.transcript import Transcript
+from ralphloop.core.events import AgentStep
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
-from ralphloop.proc.child import Child, Clocks, FileProbe, StallWatch
-from ralphloop.proc.process_table import Proc, name_of
+from ralphloop.core.model import Outcome, ProcessEnd
+from ralphloop.proc.child import Child, Clocks, FileProbe
 from ralphloop.proc.sandbox import exit_code_of, in_words, refused_paths
 from ralphloop.proc.steps import StopSignal
 from ralphloop.proc.tree import (
@@ -39,13 +32,13 @@ from ralphloop.proc.tree import (
     become_subreaper,
     children_now,
     gentle,
+    names_of,
     run_stopping,
-    run_stopping_blocking,
     stopping,
 )
 from ralphloop.readers.own_words import BoundedText
 from ralphloop.readers.stream import Reader
-from ralphloop.redaction import Redactor, secret_values
+from ralphloop.redaction import Joiner, Redactor, secret_values
 from ralphloop.text.durations import format_duration
 
 _SAMPLE_S = 0.5  # how often the tree is remembered where orphans do not come to us
@@ -53,7 +46,6 @@ _COLLECT_S = 5.0
 _LAST_WORDS_S = 0.5
 _MOST_LAST_WORDS_S = 5.0
 _LEFTOVER_FIRST_S = 1.0
-_MOST_NAMES = 20
 
 
 class Cause(Enum):
@@ -86,7 +78,7 @@ async def run_agent(
     sink: Transcript,
     rules: Rules,
     stop: StopSignal,
-    on_event: Callable[[AgentEvent], None] = lambda _: None,
+    on_event: Callable[[AgentStep], None] = lambda _: None,
     on_start: Callable[[int, float], None] = lambda _pid, _started: None,
     file_probe: FileProbe | None = None,
 ) -> Result:
@@ -102,28 +94,24 @@ async def run_agent(
         argv, env = launch.argv, launch.env
         child = Child(*(box.start(argv, launch.cwd, env) if box else (argv, env)), cwd=launch.cwd)
     except (OSError, ValueError) as error:
-        return _never_started(launch, reader, sink, error)
+        # An outcome, not an exception: the loop counts them.
+        words = f"cannot start {launch.argv[0]}: {error}"
+        sink.err(f"{words}\n".encode("utf-8", "replace"))
+        end = ProcessEnd(exit_code=127 if isinstance(error, FileNotFoundError) else 126)
+        response = reader.finish(exit_code=end.exit_code, stderr=words)
+        response = msgspec.structs.replace(response, outcome=Outcome.STARTUP_ERROR, reason=words)
+        return Result(end=end, response=response, stderr_tail=words)
     boxed = box is not None
     tree = ProcessTree(child.pid, launch.mark, strangers=strangers, adopting=adopting, boxed=boxed)
     run = _Run(launch, child, tree, reader, sink, rules, stop, on_event)
     try:
         on_start(child.pid, tree.started)
-        await run.to_the_end(StallWatch(run.clocks, tree.members, file_probe))
+        await run.to_the_end(file_probe)
         return run.finished(time.monotonic() - began)
     finally:
         run.leave_nothing_behind()
         if box:
             box.disarm()
-
-
-def _never_started(launch: Launch, reader: Reader, sink: Transcript, error: Exception) -> Result:
-    """An agent that could not be started is an outcome, not an exception: the loop counts them."""
-    words = f"cannot start {launch.argv[0]}: {error}"
-    sink.err(f"{words}\n".encode("utf-8", "replace"))
-    end = ProcessEnd(exit_code=127 if isinstance(error, FileNotFoundError) else 126)
-    response = reader.finish(exit_code=end.exit_code, stderr=words)
-    response = msgspec.structs.replace(response, outcome=Outcome.STARTUP_ERROR, reason=words)
-    return Result(end=end, response=response, stderr_tail=words)
 
 
 class _Run:
@@ -136,12 +124,11 @@ class _Run:
         sink: Transcript,
         rules: Rules,
         stop: StopSignal,
-        on_event: Callable[[AgentEvent], None],
+        on_event: Callable[[AgentStep], None],
     ) -> None:
         now = time.monotonic()
-        self.clocks = Clocks(
-            wall_s=rules.wall_s, stall_s=rules.stall_s, monotonic=now, wall=time.time()
-        )
+        wall_s, stall_s, wall = rules.wall_s, rules.stall_s, time.time()
+        self._clocks = Clocks(tree.members, wall_s, stall_s, monotonic=now, wall=wall)
         self._launch, self._child, self._tree = launch, child, tree
         self._reader, self._sink, self._rules = reader, sink, rules
         self._stop, self._on_event = stop, on_event
@@ -151,7 +138,6 @@ class _Run:
         self._stderr = BoundedText(head=8 * 1024, tail=56 * 1024)
         self._output_bytes = 0
         self._last_step = now
-        self._listening = True
         self._cause, self._words = Cause.NONE, ""
         self._leftovers: tuple[str, ...] = ()
         self._everybody = partial(tree.members, thorough=True)
@@ -161,68 +147,77 @@ class _Run:
 
     # --- the course of things ---
 
-    async def to_the_end(self, stall: StallWatch) -> None:
+    async def to_the_end(self, probe: FileProbe | None) -> None:
         writer = asyncio.create_task(self._child.write_all(self._launch.stdin))
         self._readers = [
             asyncio.create_task(self._child.read("stdout", self._take_out)),
             asyncio.create_task(self._child.read("stderr", self._take_err)),
         ]
         try:
-            await self._watch(stall)
+            await self._watch(probe)
             if self._cause is Cause.NONE:
                 await self._settle()
             else:
-                await self._stop_everything()
-            await self._hear_last_words()
+                members = self._everybody()
+                if self._cause is Cause.RESULT:
+                    self._leftovers = names_of(m for m in members if m.pid != self._child.pid)
+                await self._end_all(gentle(self._rules.stop_grace_s))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._child.exited(), 1.0)
+            # Read what is still in the pipes; whoever else holds them open is not waited for.
+            deadline, heard = time.monotonic() + _MOST_LAST_WORDS_S, -1
+            while heard != self._output_bytes and time.monotonic() < deadline:
+                if all(reader.done() for reader in self._readers):
+                    break
+                heard = self._output_bytes
+                await asyncio.wait(self._readers, timeout=_LAST_WORDS_S)
+            self._raise_reading_errors()
+            out = self._joined.feed(self._clean_out.finish()) + self._joined.finish()
+            self._pass_on(out, self._clean_err.finish())
         finally:
             await _cancel(writer, *self._readers)
 
-    async def _watch(self, stall: StallWatch) -> None:
+    async def _watch(self, probe: FileProbe | None) -> None:
         """Until the agent exits or there is a reason to stop it."""
         exited = asyncio.create_task(self._child.exited())
         asked = asyncio.create_task(self._stop.wait())
         house_s = _COLLECT_S if self._tree.adopting else _SAMPLE_S
-        pause, next_look, first = min(self.clocks.tick_s, house_s), 0.0, asyncio.FIRST_COMPLETED
+        pause, next_look, first = min(self._clocks.tick_s, house_s), 0.0, asyncio.FIRST_COMPLETED
         try:
             while self._cause is Cause.NONE:
                 await asyncio.wait({exited, asked}, timeout=pause, return_when=first)
                 if exited.done():
                     return
                 if asked.done():
-                    self._decide(Cause.REQUESTED, self._stop.reason)
+                    self._cause, self._words = Cause.REQUESTED, self._stop.reason
                     return
                 self._raise_reading_errors()
                 now = time.monotonic()
-                self.clocks.tick(now, time.time())
+                self._clocks.tick(now, time.time())
                 if now >= next_look:
                     next_look = now + house_s
                     self._tree.keep_house()
-                await self._look(stall, now)
+                await self._look(probe, now)
         finally:
             await _cancel(exited, asked)
 
-    async def _look(self, stall: StallWatch, now: float) -> None:
-        """Decide whether it should be stopped."""
+    async def _look(self, probe: FileProbe | None, now: float) -> None:
         # Counted from its last visible step: background work may start a second turn.
         quiet = now - self._last_step
         if hint := self._reader.dialect.fatal_hint:
-            self._decide(Cause.FATAL, hint)
+            self._cause, self._words = Cause.FATAL, hint
         elif self._reader.dialect.result_seen and quiet >= self._rules.after_result_grace_s:
-            self._decide(Cause.RESULT, "it had given its result and did not exit")
-        elif self.clocks.out_of_time:
-            limit = format_duration(self._rules.wall_s)
-            self._decide(Cause.WALL_CLOCK, f"still running after {limit}")
+            self._cause = Cause.RESULT
+            self._words = "it had given its result and did not exit"
+        elif self._clocks.out_of_time:
+            self._cause = Cause.WALL_CLOCK
+            self._words = f"still running after {format_duration(self._rules.wall_s)}"
         elif words := self._rules.is_over():
-            self._decide(Cause.OUT_OF_TIME, words)
-        elif await stall.is_stalled(now):
+            self._cause, self._words = Cause.OUT_OF_TIME, words
+        elif await self._clocks.is_stalled(now, probe):
             limit = format_duration(self._rules.stall_s)
-            self._decide(Cause.STALLED, f"no output, no work, no file change for {limit}")
-
-    def _decide(self, cause: Cause, words: str) -> None:
-        self._cause, self._words = cause, words
-        # What an agent says while it is being stopped must not replace its good result, or the
-        # reason why it will never work.
-        self._listening = cause not in {Cause.RESULT, Cause.FATAL}
+            self._cause = Cause.STALLED
+            self._words = f"no output, no work, no file change for {limit}"
 
     # --- the end ---
 
@@ -232,7 +227,7 @@ class _Run:
         pause = 0.005
         while not self._tree.is_empty():
             if time.monotonic() >= deadline or self._stop.requested:
-                self._leftovers = _names(self._everybody())
+                self._leftovers = names_of(self._everybody())
                 patience = self._rules.stop_grace_s
                 await self._end_all(gentle(patience, min(patience, _LEFTOVER_FIRST_S)))
                 return
@@ -240,35 +235,15 @@ class _Run:
             pause = min(pause * 2, 0.1)
         self._is_over = True
 
-    async def _stop_everything(self) -> None:
-        members = self._everybody()
-        if self._cause is Cause.RESULT:
-            self._leftovers = _names(proc for proc in members if proc.pid != self._child.pid)
-        await self._end_all(gentle(self._rules.stop_grace_s))
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._child.exited(), 1.0)
-
     async def _end_all(self, stages: Stages) -> None:
         hurry, spares = (lambda: self._stop.at_once), self._tree.spares
-        await run_stopping(stopping(self._everybody, stages, hurry, spares))
-
-    async def _hear_last_words(self) -> None:
-        """Read what is still in the pipes; whoever else holds them open is not waited for."""
-        deadline = time.monotonic() + _MOST_LAST_WORDS_S
-        heard = -1
-        while heard != self._output_bytes and time.monotonic() < deadline:
-            if all(reader.done() for reader in self._readers):
-                break
-            heard = self._output_bytes
-            await asyncio.wait(self._readers, timeout=_LAST_WORDS_S)
-        self._raise_reading_errors()
-        self._pass_out(self._joined.feed(self._clean_out.finish()) + self._joined.finish())
-        self._pass_err(self._clean_err.finish())
+        for pause in stopping(self._everybody, stages, hurry, spares):
+            await asyncio.sleep(pause)
 
     def leave_nothing_behind(self) -> None:
         """However this ended, also by an error of ours: kill what lives, close what is open."""
         if not self._is_over and (self._child.exit_code is None or not self._tree.is_empty()):
-            run_stopping_blocking(stopping(self._everybody, AT_ONCE))
+            run_stopping(stopping(self._everybody, AT_ONCE))
             self._child.reap()
         self._child.close()
         self._tree.close()
@@ -302,32 +277,29 @@ class _Run:
 
     def _take_out(self, chunk: bytes) -> None:
         self._output_bytes += len(chunk)
-        self.clocks.sign_of_life()
-        self._pass_out(self._joined.feed(self._clean_out.feed(chunk)))
+        self._clocks.sign_of_life()
+        self._pass_on(self._joined.feed(self._clean_out.feed(chunk)), b"")
 
     def _take_err(self, chunk: bytes) -> None:
-        self.clocks.sign_of_life()
-        self._pass_err(self._clean_err.feed(chunk))
+        self._clocks.sign_of_life()
+        self._pass_on(b"", self._clean_err.feed(chunk))
 
-    def _pass_out(self, clean: bytes) -> None:
-        if clean:
-            self._sink.out(clean)
-            self._look_for_refusals(clean)
-        for event in self._reader.feed(clean) if clean and self._listening else ():
-            self._last_step = time.monotonic()
-            self._on_event(event)
-
-    def _pass_err(self, clean: bytes) -> None:
-        if clean:
-            self._sink.err(clean)
-            self._look_for_refusals(clean)
-            self._stderr.add(clean.decode("utf-8", "replace"))
-
-    def _look_for_refusals(self, clean: bytes) -> None:
-        """What the sandbox kept it from writing, by its own words."""
+    def _pass_on(self, out: bytes, err: bytes) -> None:
+        """Clean output: to disk, and to those who make something of it."""
         box = self._launch.box
-        if box is not None and (b"Read-only file system" in clean or b"EROFS" in clean):
-            self._refused |= dict.fromkeys(refused_paths(clean.decode("utf-8", "replace"), box))
+        for clean, sink in ((out, self._sink.out), (err, self._sink.err)):
+            if clean:
+                sink(clean)
+            # What the sandbox kept it from writing, by its own words.
+            if box is not None and (b"Read-only file system" in clean or b"EROFS" in clean):
+                self._refused |= dict.fromkeys(refused_paths(clean.decode("utf-8", "replace"), box))
+        if err:
+            self._stderr.add(err.decode("utf-8", "replace"))
+        # What it says while it is being stopped must not replace its result, or why it cannot work.
+        if out and self._cause not in {Cause.RESULT, Cause.FATAL}:
+            for event in self._reader.feed(out):
+                self._last_step = time.monotonic()
+                self._on_event(event)
 
     def _raise_reading_errors(self) -> None:
         for task in self._readers:
@@ -335,13 +307,7 @@ class _Run:
                 task.result()
 
 
-def _names(members: Iterable[Proc]) -> tuple[str, ...]:
-    named = ((name_of(proc.pid), proc.pid) for proc in members)
-    return tuple(f"{name} (pid {pid})" for name, pid in named if name)[:_MOST_NAMES]
-
-
 async def _cancel(*tasks: asyncio.Task[None]) -> None:
-    """End the tasks; what became of them does not matter any more."""
     going_on = [task for task in tasks if task.cancel()]
     if going_on:
         await asyncio.wait(going_on)

@@ -1,6 +1,5 @@
-"""The script of a scripted agent: what it does at each start, as a YAML (or JSON) file.
+"""The script of a scripted agent, as docs/reference/scripted-agent.md has it, in YAML or JSON.
 
-`ScriptStep` has every word; docs/reference/scripted-agent.md says what they do, with an example.
 Everything is checked before the first step is taken.
 """
 
@@ -114,7 +113,6 @@ _ALONE: dict[str, object] = {
 
 
 def deed(step: AnyStep) -> tuple[str, Any]:
-    """The word of a step and what it needs."""
     [(word, value)] = step.said().items() if isinstance(step, ScriptStep) else [(step, None)]
     return word, _ALONE[word] if value is None else value
 

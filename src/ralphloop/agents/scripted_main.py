@@ -1,12 +1,8 @@
 """The scripted agent as a program: `python -m ralphloop.agents.scripted_main SCRIPT`.
 
-It reads the prompt, finds out which story it was started for (`RALPH_STORY_ID`) and how often it
-was before (counted in the file `RALPH_SCRIPT_STATE`), and plays the steps of that start.  See
-`ralphloop.agents.script` for what a script can say.
-
-It talks in plain text, as simple programs print it, or in Claude's stream-json.  The events carry
-what the real ones carry as far as readers look at it, so that a scripted run goes through the same
-code as a real one, cost and limits included.
+It knows its story by `RALPH_STORY_ID`, and counts its starts in the file `RALPH_SCRIPT_STATE`.  Its
+events carry what the real ones carry as far as readers look at it, so that a scripted run goes
+through the same code as a real one, cost and limits included.
 """
 
 import os
@@ -66,7 +62,6 @@ def main(given: Sequence[str]) -> int:
 
 
 def _count_start(story: str) -> int:
-    """How often this story was started before; this start is counted."""
     if not (place := os.environ.get(STATE_VARIABLE)):
         return 0
     path = Path(place)
@@ -91,13 +86,11 @@ class Player:
         self._turns = 0
         self._paid: list[UsageFields] = []
         self._denials: list[dict[str, object]] = []
-        self._began = time.monotonic()
 
     def play(self, steps: Sequence[AnyStep]) -> int:
         """All steps, then the result; `SystemExit` where a step ends it."""
         try:
-            model = {"model": "scripted", "cwd": ".", "tools": ["Bash", "Write"]}
-            self._event("system", subtype="init", **model)
+            self._event("system", subtype="init", model="scripted")
             self._take(steps)
             self._finish_message()
             self._result("success", "completed", is_error=False, result=self._last_words)
@@ -240,7 +233,7 @@ class Player:
         failure: dict[str, object] = {"api_error_status": status, **more}
         self._text(words)
         said = self._message_of("<synthetic>", {"type": "text", "text": words})
-        self._event("assistant", **said, error=error, is_api_error_message=True, **failure)
+        self._event("assistant", message=said, error=error, is_api_error_message=True, **failure)
         self._result("success", "api_error", is_error=True, result=words, **failure)
         raise SystemExit(1)
 
@@ -258,23 +251,22 @@ class Player:
     def _message_of(self, model: str, content: Mapping[str, object]) -> dict[str, object]:
         message = {"id": f"msg_{uuid.uuid4().hex[:20]}", "role": "assistant", "model": model}
         usage = {"input_tokens": 0, "output_tokens": 0}
-        whole = {**message, "content": [content], "usage": usage}
-        return {"message": whole, "parent_tool_use_id": None}
+        return {**message, "content": [content], "usage": usage}
 
     def _assistant(self, content: Mapping[str, object]) -> None:
         self._turns += 1
-        self._event("assistant", **self._message_of("scripted", content))
+        self._event("assistant", message=self._message_of("scripted", content))
 
     def _tool(self, name: str, call: dict[str, str], output: str, *, ok: bool = True) -> None:
         tool_id = f"toolu_{uuid.uuid4().hex[:20]}"
         self._assistant({"type": "tool_use", "id": tool_id, "name": name, "input": call})
         result = {"type": "tool_result", "tool_use_id": tool_id, "content": output}
         message = {"role": "user", "content": [{**result, "is_error": not ok}]}
-        self._event("user", message=message, parent_tool_use_id=None)
+        self._event("user", message=message)
 
     def _retry(self, error: str, status: int) -> None:
-        counted = {"attempt": 1, "max_retries": 1, "retry_delay_ms": 1}
-        self._event("system", subtype="api_retry", **counted, error_status=status, error=error)
+        counted = {"attempt": 1, "max_retries": 1, "error_status": status}
+        self._event("system", subtype="api_retry", **counted, error=error)
 
     def _result(self, subtype: str, reason: str, *, is_error: bool, **fields: object) -> None:
         self._event(
@@ -283,7 +275,6 @@ class Player:
             is_error=is_error,
             terminal_reason=reason,
             num_turns=self._turns,
-            duration_ms=int((time.monotonic() - self._began) * 1000),
             total_cost_usd=sum(paid.cost_usd for paid in self._paid),
             usage={
                 "input_tokens": sum(paid.input_tokens for paid in self._paid),

@@ -1,13 +1,10 @@
 """What an agent printed, on disk as it comes, within a bound.
 
-A transcript grows until its head is full.  From then on the newest output goes to two segments
-beside it that replace each other, and when the transcript is closed the tail they hold is joined
-to the head, with one line that says how much was left out.  So the disk never holds more than
-head and tail, memory holds nothing, and a crash loses nothing that was written: `join_tail` does
-afterwards what closing would have done.
+Once its head is full, the newest output goes to two segments that replace each other; at the end
+they are joined to the head, with a line that says how much was left out.  So memory holds nothing,
+and after a crash `join_tail` does what closing would have done.
 
-Output arrives here redacted.  A full disk must not end the agent's work: writing stops, the
-reason is kept in `problem`.
+A full disk must not end the agent's work: writing stops, the reason is kept in `problem`.
 """
 
 from pathlib import Path
@@ -41,20 +38,18 @@ class CappedFile:
         try:
             file = self._file or self.open()
             while rest and not self.problem:
-                file = file if self._room else self._next_segment(file)
+                if not self._room:
+                    file.close()
+                    older, newest = _segments(self.path)
+                    if newest.exists():
+                        newest.replace(older)
+                    self._file = file = new_file(newest)
+                    self._room = self._segment
                 sent = file.write(rest[: self._room])
                 self._room -= sent
                 rest = rest[sent:]
         except OSError as error:
             self.problem = f"{self.path.name}: {error.strerror or error}"
-
-    def _next_segment(self, full: BinaryIO) -> BinaryIO:
-        older, newest = _segments(self.path)
-        full.close()
-        if newest.exists():
-            newest.replace(older)
-        self._file, self._room = new_file(newest), self._segment
-        return self._file
 
     def close(self) -> None:
         if self._file is None:
@@ -67,7 +62,6 @@ class CappedFile:
 
 
 def _segments(path: Path) -> tuple[Path, Path]:
-    """The older and the newest part of the tail."""
     return path.with_name(f"{path.name}.tail-old"), path.with_name(f"{path.name}.tail")
 
 
@@ -90,10 +84,7 @@ def join_tail(path: Path, produced: int | None = None) -> None:
 
 
 class Transcript:
-    """Output and error output of one start, side by side: `x.log` and `x.log.stderr`.
-
-    The second is there once there is something in it.
-    """
+    """Output and errors of one start: `x.log` and, once there are any, `x.log.stderr`."""
 
     def __init__(
         self, path: Path, *, head: int = 48 * MIB, tail: int = 16 * MIB, err: int = 4 * MIB
@@ -108,7 +99,6 @@ class Transcript:
 
     @property
     def problem(self) -> str:
-        """Why something could not be written; empty where all went well."""
         return self._out.problem or self._err.problem
 
     def __enter__(self) -> Self:

@@ -1,12 +1,7 @@
-"""`ralph config`: which settings are in force, where each comes from, whether they are right.
-
-`ralph prices`: what tokens are taken to cost where an agent does not say, and since when.
-
-`ralph trust`, and the same question where a run is about to begin.
+"""`ralph config`, `ralph prices`, and `ralph trust`, which is also asked where a run begins.
 
 Shown are exactly the lines of the repository that can run a program or loosen safety, each with its
-file; one that is different from what was agreed to stands below what it was.  The answer is kept in
-the user's state directory.  An agent is no person: below one, nothing can be agreed to.
+file and with what was agreed to before.  An agent is no person: below one nothing is agreed to.
 """
 
 import os
@@ -18,13 +13,13 @@ from pathlib import Path
 
 import click
 
-from ralphloop.agents.prices import Price, our_prices, own_file, own_prices
+from ralphloop.agents.prices import our_prices, own_file, own_prices
 from ralphloop.cli import output
 from ralphloop.cli.given import DefaultGroup, json_option
-from ralphloop.config.load import DEFAULT, Loaded, check_config, load_config
-from ralphloop.config.model import Setting, settings
+from ralphloop.config.load import DEFAULT, check_config, load_config
+from ralphloop.config.model import settings
 from ralphloop.config.values import HIDDEN, toml_line
-from ralphloop.core.story_state import Standing
+from ralphloop.core.run_state import Standing
 from ralphloop.errors import ExitCode, InputError, LockedError, UsageError
 from ralphloop.journal.database import belief_in
 from ralphloop.journal.journal import Journal
@@ -61,23 +56,20 @@ def config() -> None:
 @json_option("One object: name → value and origin.")
 def show(as_json: bool) -> None:
     """Print every setting in force with its origin, in the form of a ralph.toml."""
-    loaded = load_config(find_project().root, env=os.environ)
-    data = {
-        name: {"value": _visible(setting, loaded), "origin": loaded.origins[name]}
-        for name, setting in settings().items()
-    }
-    output.show(_in_sections(loaded), data, as_json=as_json)
-
-
-def _in_sections(loaded: Loaded) -> Iterator[str]:
-    section = ""
+    loaded, section = load_config(find_project().root, env=os.environ), ""
+    lines, data = list[str](), dict[str, object]()
     for name, setting in settings().items():
         if setting.section != section:
             section = setting.section
-            yield output.paint(f"[{section}]", "bold")
-        line = output.safe(toml_line(setting, _visible(setting, loaded)))
+            lines.append(output.paint(f"[{section}]", "bold"))
+        value: object = getattr(getattr(loaded.config, section), setting.key)
+        if setting.form == "variables" and isinstance(value, dict):
+            value = dict.fromkeys(value, HIDDEN)  # they may be keys
+        data[name] = {"value": value, "origin": loaded.origins[name]}
         origin = output.paint(f"# {output.safe(loaded.origins[name])}", "dim")
-        yield f"{line:<{_COMMENT_COLUMN}} {origin}"
+        line = output.safe(toml_line(setting, value))
+        lines.append(f"{line:<{_COMMENT_COLUMN}} {origin}")
+    output.show(lines, data, as_json=as_json)
 
 
 @config.command()
@@ -101,14 +93,6 @@ def validate(as_json: bool) -> int:
     return ExitCode.BAD_INPUT if problems else ExitCode.COMPLETE
 
 
-def _visible(setting: Setting, loaded: Loaded) -> object:
-    """The value, except that variables for the agent may be keys and are not shown."""
-    value: object = getattr(getattr(loaded.config, setting.section), setting.key)
-    if setting.form == "variables" and isinstance(value, dict):
-        return dict.fromkeys(value, HIDDEN)
-    return value
-
-
 # --- prices ----------------------------------------------------------------------------------
 
 
@@ -116,33 +100,25 @@ def _visible(setting: Setting, loaded: Loaded) -> object:
 @json_option("Print one JSON object.")
 def prices(as_json: bool) -> None:
     """Show what tokens are taken to cost, for agents that name no price."""
-    own = own_prices().models
+    own, checked = own_prices().models, our_prices().checked
     rows = {**our_prices().models, **own}
-    models = {name: _cells(price) | {"own": name in own} for name, price in rows.items()}
-    data = {"checked": our_prices().checked, "override": str(own_file() or ""), "models": models}
-    output.show(_table(rows, own), data, as_json=as_json)
-
-
-def _cells(price: Price) -> dict[str, object]:
-    """What each kind of token costs; the cache as much as input where nobody says."""
-    return {
-        "input": price.input,
-        "output": price.output,
-        "cache_read": price.input if price.cache_read is None else price.cache_read,
-        "cache_write": price.input if price.cache_write is None else price.cache_write,
-    }
-
-
-def _table(rows: dict[str, Price], own: dict[str, Price]) -> Iterator[str]:
-    width = max(map(len, rows))
-    yield f"Dollars for a million tokens, checked {our_prices().checked}; `*` is a family of names."
-    heads = "".join(f"{head:>12}" for head in ("input", "output", "cache read", "cache write"))
-    yield f"{'':{width}}{heads}"
+    kinds, width = ("input", "output", "cache_read", "cache_write"), max(map(len, rows))
+    heads = "".join(f"{kind.replace('_', ' '):>12}" for kind in kinds)
+    lines = [f"Dollars for a million tokens, checked {checked}; `*` is a family of names."]
+    lines += [f"{'':{width}}{heads}"]
+    models = {}
     for name in sorted(rows):
-        cells = "".join(f"{cell:>12}" for cell in _cells(rows[name]).values())
-        yield output.safe(f"{name:{width}}{cells}{'  yours' if name in own else ''}")
-    yield "A model without a row counts tokens only (limits.max_tokens)."
-    yield from output.row("your own", f"{own_file()}{'' if own else ' (not there)'}")
+        price = rows[name]
+        cells = {kind: getattr(price, kind) for kind in kinds}
+        # The cache costs as much as input where nobody says.
+        cells = {kind: price.input if cell is None else cell for kind, cell in cells.items()}
+        models[name] = {**cells, "own": name in own}
+        shown = "".join(f"{cell:>12}" for cell in cells.values())
+        lines.append(output.safe(f"{name:{width}}{shown}{'  yours' if name in own else ''}"))
+    lines += ["A model without a row counts tokens only (limits.max_tokens)."]
+    lines += output.row("your own", f"{own_file()}{'' if own else ' (not there)'}")
+    data = {"checked": checked, "override": str(own_file() or ""), "models": models}
+    output.show(lines, data, as_json=as_json)
 
 
 # --- trust -----------------------------------------------------------------------------------
@@ -154,7 +130,7 @@ def _table(rows: dict[str, Price], own: dict[str, Price]) -> Iterator[str]:
 @click.option("--revoke", "forget", is_flag=True, help="Forget everything agreed to here.")
 @click.option("--journal", is_flag=True, help="Accept a journal that ralph does not believe.")
 @click.option("--prd", type=click.Path(path_type=Path), help="The story file.")
-def trust(show: bool, yes: bool, forget: bool, journal: bool, prd: Path | None) -> int:
+def trust(show: bool, yes: bool, forget: bool, journal: bool, prd: Path | None) -> None:
     """Look at what this repository may run here, and say yes to it once.
 
     These are settings that start a program or loosen safety, declared agents, and commands of
@@ -162,24 +138,37 @@ def trust(show: bool, yes: bool, forget: bool, journal: bool, prd: Path | None) 
     """
     project = find_project()
     if journal:
-        return _accept_journal(project, show=show, yes=yes)
+        belief = belief_in(project.journal)
+        if belief is Belief.OURS:
+            there = project.journal.exists()
+            output.emit_lines(["The journal is what ralph wrote." if there else "No journal yet."])
+        elif show:
+            output.emit_lines(_about_journal(project, belief))
+        else:
+            insist_on_person()
+            _adopt(project, belief, yes=yes)
+            output.emit_lines(["Accepted as it is."])
+        return
     if forget:
         insist_on_person()
         gone = revoke(project.root, os.environ)
         output.emit_lines(["Forgotten: the next run asks." if gone else "There was nothing."])
-        return ExitCode.COMPLETE
+        return
     grants = _grants(project, prd)
     record = load_record(project.root, os.environ)
     lacking = record.new(grants)
     if show or not lacking:
-        output.emit_lines(_shown(grants, lacking))
-        return ExitCode.COMPLETE
+        asks = f"not agreed to yet: {counted(len(lacking), 'line')}; `ralph trust` asks"
+        state = asks if lacking else "agreed to; `ralph trust --revoke` forgets it"
+        lines = [*_lines(grants, TrustRecord()), state, f"hash: {pin_of(grants)}"]
+        none = "Nothing in this repository's settings runs a program or loosens safety."
+        output.emit_lines(lines if grants else [none])
+        return
     insist_on_person()
     if not _said_yes(_question(lacking, record), "Trust them?", given=yes):
         raise not_trusted(grants, lacking)
     agree(project.root, os.environ, grants)
     output.emit_lines(["Agreed. A run asks again only when one of these lines changes."])
-    return ExitCode.COMPLETE
 
 
 def trusted_setup(options: Options) -> Setup:
@@ -214,23 +203,7 @@ def settle_trust(setup: Setup) -> None:
     refuse_links(setup.project.directory)
 
 
-def _accept_journal(project: Project, *, show: bool, yes: bool) -> int:
-    belief = belief_in(project.journal)
-    if belief is Belief.OURS:
-        there = project.journal.exists()
-        output.emit_lines(["The journal is what ralph wrote." if there else "No journal yet."])
-        return ExitCode.COMPLETE
-    if show:
-        output.emit_lines(_about_journal(project, belief))
-        return ExitCode.COMPLETE
-    insist_on_person()
-    _adopt(project, belief, yes=yes)
-    output.emit_lines(["Accepted as it is."])
-    return ExitCode.COMPLETE
-
-
 def _about_journal(project: Project, belief: Belief) -> Iterator[str]:
-    """What believing it would mean."""
     yield "The journal is not believed:" + (
         " something else than ralph changed it since ralph wrote it last."
         if belief is Belief.CHANGED
@@ -246,10 +219,10 @@ def _about_journal(project: Project, belief: Belief) -> Iterator[str]:
         f" ${used.cost_usd:.2f}, circuit {night.circuit.circuit}"
     )
     for story in night.stories:
-        if story.state.standing is not Standing.OPEN:
-            state = story.state
-            words = f"{state.standing} ({state.grade})" if state.grade else str(state.standing)
-            yield output.safe(f"  {label(story.story.id)}: {words}")
+        state = story.state
+        if state.standing is not Standing.OPEN:
+            grade = f" ({state.grade})" if state.grade else ""
+            yield output.safe(f"  {label(story.story.id)}: {state.standing}{grade}")
 
 
 def _adopt(project: Project, belief: Belief, *, yes: bool = False) -> None:
@@ -300,18 +273,6 @@ def _lines(grants: Sequence[Grant], record: TrustRecord) -> Iterator[str]:
         yield output.safe(f"  {'+' if before else ' '} {grant.shown}")
 
 
-def _shown(grants: Sequence[Grant], lacking: Sequence[Grant]) -> Iterator[str]:
-    if not grants:
-        yield "Nothing in this repository's settings runs a program or loosens safety."
-        return
-    yield from _lines(grants, TrustRecord())
-    if lacking:
-        yield f"not agreed to yet: {counted(len(lacking), 'line')}; `ralph trust` asks"
-    else:
-        yield "agreed to; `ralph trust --revoke` forgets it"
-    yield f"hash: {pin_of(grants)}"
-
-
 def _marked() -> bool:
     """True below an agent of any run."""
     proc = find_process(os.getpid())
@@ -325,7 +286,5 @@ def _marked() -> bool:
 def insist_on_person(refusal: str = "an agent cannot agree to what a repository may run") -> None:
     """End here below an agent of any run."""
     if _marked():
-        raise UsageError(
-            refusal,
-            "End your turn and say in RECOMMENDATION what a person should look at.",
-        )
+        step = "End your turn and say in RECOMMENDATION what a person should look at."
+        raise UsageError(refusal, step)

@@ -1,8 +1,5 @@
-"""Decisions tried out: `ralph analyze` on one output, `ralph eval` on labelled cases,
-`ralph simulate` on a scripted night, `ralph replay` on a recorded one.
-
-Nothing is started, and nothing in the project is written.
-"""
+"""Decisions tried out, on one output, labelled cases, a scripted night or a recorded one; nothing
+is started, and nothing in the project is written."""
 
 import os
 import time
@@ -16,19 +13,18 @@ from ralphloop.agents.environment import local_time
 from ralphloop.cli import output
 from ralphloop.cli.given import Pairs, json_option, pairs_option
 from ralphloop.config.load import load_config, with_settings
-from ralphloop.config.model import CircuitSection, Config, LimitsSection, policy_of
+from ralphloop.config.model import CircuitSection, Config, policy_of
 from ralphloop.core.iteration import Result, Start
 from ralphloop.core.model import Evidence, ExitDecision, ProcessEnd, Response
 from ralphloop.core.policy import Limits, Mode
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Step, step
 from ralphloop.errors import ExitCode, InputError, RepositoryError, unreadable
-from ralphloop.journal.records import JsonValues, RunRecord
-from ralphloop.journal.session import load_beginning
+from ralphloop.journal.records import RunRecord
 from ralphloop.night.look import config_of, find_run, look, reading
 from ralphloop.project import Project, find_project
 from ralphloop.readers import NAMES, reader_for
-from ralphloop.replay.cases import SCENARIOS, CaseResult, CaseTurn, Played, judge, parse_cases, play
+from ralphloop.replay.cases import SCENARIOS, judge, parse_cases, play
 from ralphloop.replay.nights import ReplayedNight, exported
 from ralphloop.replay.nights import replay as play_night
 from ralphloop.text.durations import iso
@@ -37,6 +33,7 @@ from ralphloop.text.status_block import StatusBlock
 
 _MOST_WORDS = 300
 _CHUNK = 1 << 16
+_NIGHTS = click.Choice(sorted(SCENARIOS))
 
 
 @click.command()
@@ -65,7 +62,29 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
     night = look(project, now=now)
     state = RunState(starts=night.totals.starts, breaker=night.circuit)
     taken = step(state, Start(), result, Evidence(at=now), policy)
-    data = analysis_object(taken, response, timestamp=iso(now))
+    analysis, decision, block = taken.analysis, taken.decision, taken.analysis.status
+    data = {
+        "timestamp": iso(now),
+        "iteration": analysis.iteration,
+        "ralph_status": {
+            "found": block is not None,
+            **asdict(block or StatusBlock()),
+            "exit_signal": analysis.exit_signal,
+            "recommendation": (block and block.recommendation) or None,
+        },
+        "completion_indicators": analysis.indicators.count,
+        "exit_decision": decision.word,
+        "stuck_loop_detected": bool(analysis.stuck),
+        "circuit_breaker_state": analysis.circuit,
+        "outcome_reason": response.reason,
+        "reasons": decision.reasons,
+        **output.picked(analysis, "outcome", "confidence", "indicators", "progress"),
+        **output.picked(analysis, "warnings", "error_signature", "story_claimed", "question"),
+        "stuck": [{"pattern": each.name, "detail": each.detail} for each in analysis.stuck],
+        **output.picked(response, "reader", "format", "session_id", "model", "usage"),
+        "denials": [output.picked(denial, "tool", "summary") for denial in response.denials],
+        "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
+    }
     output.show(_summary(taken, response), data, as_json=as_json)
 
 
@@ -93,33 +112,6 @@ def _summary(taken: Step, response: Response) -> Iterator[str]:
         yield f"warning     {output.safe(warning)}"
 
 
-def analysis_object(taken: Step, response: Response, *, timestamp: str) -> JsonValues:
-    """One iteration's analysis in the published shape."""
-    analysis, decision, block = taken.analysis, taken.decision, taken.analysis.status
-    return {
-        "timestamp": timestamp,
-        "iteration": analysis.iteration,
-        "ralph_status": {
-            "found": block is not None,
-            **asdict(block or StatusBlock()),
-            "exit_signal": analysis.exit_signal,
-            "recommendation": (block and block.recommendation) or None,
-        },
-        "completion_indicators": analysis.indicators.count,
-        "exit_decision": decision.word,
-        "stuck_loop_detected": bool(analysis.stuck),
-        "circuit_breaker_state": analysis.circuit,
-        "outcome_reason": response.reason,
-        "reasons": decision.reasons,
-        **output.picked(analysis, "outcome", "confidence", "indicators", "progress"),
-        **output.picked(analysis, "warnings", "error_signature", "story_claimed", "question"),
-        "stuck": [{"pattern": each.name, "detail": each.detail} for each in analysis.stuck],
-        **output.picked(response, "reader", "format", "session_id", "model", "usage"),
-        "denials": [output.picked(denial, "tool", "summary") for denial in response.denials],
-        "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
-    }
-
-
 @click.command("eval")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @json_option("One object per case.")
@@ -139,7 +131,13 @@ def eval_cases(files: Sequence[Path], as_json: bool, settings: Pairs) -> int:
                 for case in parse_cases(lines, str(path)):
                     result = judge(case, dict(settings))
                     agreed.append(result.ok)
-                    output.show(_case_lines(result), result, as_json=as_json, indent=None)
+                    mark, colour = ("ok  ", "green") if result.ok else ("FAIL", "red")
+                    told = [f"{output.paint(mark, colour)} {output.safe(result.id)}"]
+                    for it in result.mismatches:
+                        got, want = (output.safe(repr(x))[:200] for x in (it.got, it.expected))
+                        where = f"       iteration {it.iteration}: {it.key}"
+                        told.append(f"{where} is {got}, expected {want}")
+                    output.show(told, result, as_json=as_json, indent=None)
         except OSError as error:
             raise unreadable(error, path) from None
         wrong = len(agreed) - sum(agreed)
@@ -150,20 +148,9 @@ def eval_cases(files: Sequence[Path], as_json: bool, settings: Pairs) -> int:
     return ExitCode.HALTED if differ else ExitCode.COMPLETE
 
 
-def _case_lines(result: CaseResult) -> Iterator[str]:
-    mark = output.paint("ok  ", "green") if result.ok else output.paint("FAIL", "red")
-    yield f"{mark} {output.safe(result.id)}"
-    for wrong in result.mismatches:
-        got, expected = (output.safe(repr(each))[:200] for each in (wrong.got, wrong.expected))
-        yield f"       iteration {wrong.iteration}: {wrong.key} is {got}, expected {expected}"
-
-
 @click.command()
 @click.option(
-    "--scenario",
-    "name",
-    type=click.Choice(sorted(SCENARIOS)),
-    help="Which night to play; without it all are listed.",
+    "--scenario", "name", type=_NIGHTS, help="Which night to play; without it all are listed."
 )
 @pairs_option("--set", "A setting as in ralph.toml, e.g. circuit.no_progress_threshold=5.")
 @json_option("One object per step.")
@@ -179,38 +166,28 @@ def simulate(name: str | None, settings: Pairs, as_json: bool) -> None:
     policy = policy_of(load_config(Path.cwd(), env=os.environ, flags=dict(settings)).config)
     if not as_json:
         output.emit_lines([f"{output.paint(name, 'bold')}: {SCENARIOS[name].title}"])
-    for number, (turn, played) in enumerate(play(SCENARIOS[name], policy), start=1):
-        lines = _step_lines(number, turn, played)
-        output.show(lines, _step_data(number, turn, played), as_json=as_json, indent=None)
-
-
-def _step_lines(number: int, turn: CaseTurn, played: Played) -> Iterator[str]:
-    circuit, taken = played.state.breaker.circuit, played.taken
-    yield f"{number:>3}  {output.paint(f'{circuit:<9}', output.CIRCUIT[circuit])}  {turn.says}"
-    below = " " * 16
-    moved = taken.analysis.transition if taken else played.state.breaker.history[-1]
-    if moved:
-        yield f"{below}{moved.before} → {moved.after}: {moved.reason}"
-    if taken is None:
-        return
-    yield from (f"{below}stuck: {pattern.detail}" for pattern in taken.analysis.stuck)
-    if taken.analysis.decline:
-        yield f"{below}warning: {taken.analysis.decline.detail}"
-    style = () if taken.decision.word is ExitDecision.CONTINUE else ("bold",)
-    yield f"{below}{output.paint(taken.decision.sentence, *style)}"
-
-
-def _step_data(number: int, turn: CaseTurn, played: Played) -> JsonValues:
-    breaker, taken = played.state.breaker, played.taken
-    return {
-        "step": number,
-        "says": turn.says,
-        **output.picked(breaker, "circuit", "no_progress", "same_error"),
-        "transition": taken.analysis.transition if taken else breaker.history[-1],
-        "stuck": [pattern.name for pattern in taken.analysis.stuck] if taken else [],
-        "decision": taken.decision.word if taken else None,
-        "reasons": taken.decision.reasons if taken else (),
-    }
+    for number, (turn, state, taken) in enumerate(play(SCENARIOS[name], policy), start=1):
+        breaker = state.breaker
+        moved = taken.analysis.transition if taken else breaker.history[-1]
+        data = {
+            "step": number,
+            "says": turn.says,
+            **output.picked(breaker, "circuit", "no_progress", "same_error"),
+            "transition": moved,
+            "stuck": [pattern.name for pattern in taken.analysis.stuck] if taken else [],
+            "decision": taken.decision.word if taken else None,
+            "reasons": taken.decision.reasons if taken else (),
+        }
+        below = [f"{moved.before} → {moved.after}: {moved.reason}"] if moved else []
+        if taken:
+            below += [f"stuck: {pattern.detail}" for pattern in taken.analysis.stuck]
+            if taken.analysis.decline:
+                below.append(f"warning: {taken.analysis.decline.detail}")
+            style = () if taken.decision.word is ExitDecision.CONTINUE else ("bold",)
+            below.append(output.paint(taken.decision.sentence, *style))
+        circuit = output.paint(f"{breaker.circuit:<9}", output.CIRCUIT[breaker.circuit])
+        lines = [f"{number:>3}  {circuit}  {turn.says}", *(" " * 16 + line for line in below)]
+        output.show(lines, data, as_json=as_json, indent=None)
 
 
 @click.command()
@@ -218,7 +195,6 @@ def _step_data(number: int, turn: CaseTurn, played: Played) -> JsonValues:
 @pairs_option("--set", "Another setting for that night, e.g. limits.max_attempts=1.")
 @click.option(
     "--export",
-    "export",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the night as a case for `ralph eval`, without names, paths and secrets.",
 )
@@ -235,93 +211,7 @@ def replay(run: str | None, settings: Pairs, export: Path | None, as_json: bool)
         policy = policy_of(config, mode=Mode(record.mode))
         export.write_bytes(exported(record.id, policy, night))
         output.note(f"Wrote {export}; `ralph eval {export}` plays it.")
-    lines = _night_lines(record, night, settings)
-    output.show(lines, _night_data(record, night), as_json=as_json)
-    return ExitCode.COMPLETE if night.is_identical or settings else ExitCode.HALTED
-
-
-def _played(
-    project: Project, wanted: str | None, settings: Mapping[str, str]
-) -> tuple[RunRecord, ReplayedNight, Config]:
-    """The run, the same night decided again, and the settings it had."""
-    with reading(project) as journal:
-        record = find_run(journal, None if wanted == "last" else wanted)
-        if record is None:
-            raise RepositoryError("no run has been recorded here yet", "ralph run")
-        beginning = load_beginning(journal, record.id)
-        if beginning is None:
-            raise InputError(
-                f"run {record.id} was begun by an older version, which did not keep enough",
-                "`ralph log` and `ralph report` show it; newer runs can be replayed.",
-            )
-        config = config_of(project, record)
-        named = {_full(key): value for key, value in settings.items()}
-        changed = with_settings(config, named)
-        limits = {
-            name: getattr(changed.limits, name)
-            for name in Limits.__struct_fields__
-            if f"limits.{name}" in named
-        }
-        night = play_night(
-            journal,
-            record.id,
-            beginning=beginning,
-            policy=policy_of(changed, mode=Mode(record.mode)),
-            resumes=config.agent.context == "resume",
-            other_limits=limits,
-        )
-    return record, night, config
-
-
-def _full(key: str) -> str:
-    """A key as in ralph.toml; the names of limits and thresholds are enough."""
-    if "." in key:
-        return key
-    sections = {"limits": LimitsSection, "circuit": CircuitSection}
-    found = (name for name, section in sections.items() if key in section.__struct_fields__)
-    return f"{next(found, 'limits')}.{key}"
-
-
-def _night_lines(record: RunRecord, night: ReplayedNight, settings: Pairs) -> Iterator[str]:
-    wanted = ", ".join(f"{key} = {value}" for key, value in settings)
-    head = f"run {record.id}, {counted(len(night.starts), 'start')}"
-    yield f"{head}{f', with {wanted}' if wanted else ''}"
-    for again in night.starts:
-        start = f"  [{again.record.n}] {output.safe(again.record.story or 'the prompt')}"
-        if again.taken is None:
-            cost = f"${again.record.cost_usd:.2f}"
-            yield f"{start}: not paid ({cost}): {output.safe(again.why_not)}"
-        yield from (f"{start}: {output.safe(words)[:_MOST_WORDS]}" for words in again.differs)
-        if again.words_cut and again.differs:
-            yield "    its words were longer than what the journal keeps; that may be why"
-    for name, both in night.stories.items():
-        was, now = both
-        before, after = (
-            state.standing.replace("_", " ") + (f" ({state.grade})" if state.grade else "")
-            for state in both
-        )
-        attempts = f", {counted(now.attempts, 'failed attempt')} instead of {was.attempts}"
-        same = before == after
-        yield f"  {output.safe(name or 'the prompt')}: {before} → {after}{attempts if same else ''}"
-    yield _sum(night, changed=bool(settings))
-
-
-def _sum(night: ReplayedNight, *, changed: bool) -> str:
-    if night.is_identical:
-        return "identical: every decision, verdict and story as the journal has it"
-    if not changed:
-        return output.paint("journal and code part; see above", "yellow")
-    left_out = sum(again.taken is None for again in night.starts)
-    others = sum(bool(again.differs) for again in night.starts)
-    parts = [f"{counted(left_out, 'start')} (${night.saved_usd:.2f}) would not have been paid"]
-    if others:
-        parts.append(f"{counted(others, 'decision')} would have been another")
-    reach = "as far as the recorded evidence reaches: what would have run instead is not known"
-    return f"{'; '.join(parts)} ({reach})"
-
-
-def _night_data(record: RunRecord, night: ReplayedNight) -> JsonValues:
-    return {
+    data = {
         "v": 1,
         "run": record.id,
         "identical": night.is_identical,
@@ -342,3 +232,74 @@ def _night_data(record: RunRecord, night: ReplayedNight) -> JsonValues:
             for name, (was, now) in night.stories.items()
         },
     }
+    output.show(_night_lines(record, night, settings), data, as_json=as_json)
+    return ExitCode.COMPLETE if night.is_identical or settings else ExitCode.HALTED
+
+
+def _played(
+    project: Project, wanted: str | None, settings: Mapping[str, str]
+) -> tuple[RunRecord, ReplayedNight, Config]:
+    """The run, the same night decided again, and the settings it had."""
+    with reading(project) as journal:
+        record = find_run(journal, None if wanted == "last" else wanted)
+        if record is None:
+            raise RepositoryError("no run has been recorded here yet", "ralph run")
+        beginning = journal.part(RunState, record.id)
+        if beginning is None:
+            told = f"run {record.id} was begun by an older version, which did not keep enough"
+            step = "`ralph log` and `ralph report` show it; newer runs can be replayed."
+            raise InputError(told, step)
+        config = config_of(project, record)
+        # The names of limits and thresholds are enough.
+        full = {key: f"circuit.{key}" for key in CircuitSection.__struct_fields__}
+        full |= {key: f"limits.{key}" for key in settings if "." not in key and key not in full}
+        named = {full.get(key, key): value for key, value in settings.items()}
+        changed = with_settings(config, named)
+        limits = {
+            name: getattr(changed.limits, name)
+            for name in Limits.__struct_fields__
+            if f"limits.{name}" in named
+        }
+        night = play_night(
+            journal,
+            record.id,
+            beginning=beginning,
+            policy=policy_of(changed, mode=Mode(record.mode)),
+            resumes=config.agent.context == "resume",
+            other_limits=limits,
+        )
+    return record, night, config
+
+
+def _night_lines(record: RunRecord, night: ReplayedNight, settings: Pairs) -> Iterator[str]:
+    wanted = ", ".join(f"{key} = {value}" for key, value in settings)
+    head = f"run {record.id}, {counted(len(night.starts), 'start')}"
+    yield f"{head}{f', with {wanted}' if wanted else ''}"
+    for again in night.starts:
+        start = f"  [{again.record.n}] {output.safe(again.record.story or 'the prompt')}"
+        if again.taken is None:
+            cost = f"${again.record.cost_usd:.2f}"
+            yield f"{start}: not paid ({cost}): {output.safe(again.why_not)}"
+        yield from (f"{start}: {output.safe(words)[:_MOST_WORDS]}" for words in again.differs)
+        if again.differs and again.record.record.response.is_cut:
+            yield "    its words were longer than what the journal keeps; that may be why"
+    for name, both in night.stories.items():
+        was, now = both
+        before, after = (
+            state.standing.replace("_", " ") + (f" ({state.grade})" if state.grade else "")
+            for state in both
+        )
+        attempts = f", {counted(now.attempts, 'failed attempt')} instead of {was.attempts}"
+        same = before == after
+        yield f"  {output.safe(name or 'the prompt')}: {before} → {after}{attempts if same else ''}"
+    if night.is_identical:
+        yield "identical: every decision, verdict and story as the journal has it"
+    elif not settings:
+        yield output.paint("journal and code part; see above", "yellow")
+    else:
+        left_out = sum(again.taken is None for again in night.starts)
+        others = sum(bool(again.differs) for again in night.starts)
+        words = f"{counted(left_out, 'start')} (${night.saved_usd:.2f}) would not have been paid"
+        words += f"; {counted(others, 'decision')} would have been another" if others else ""
+        reach = "as far as the recorded evidence reaches: what would have run instead is not known"
+        yield f"{words} ({reach})"

@@ -1,7 +1,4 @@
-"""`ralph demo`: a whole night in half a minute, on a toy repository, without any model.
-
-A small repository made for show: written, committed, and run by a scripted agent.
-"""
+"""`ralph demo`: a whole night in half a minute, on a toy repository, by a scripted agent."""
 
 import json
 import os
@@ -88,7 +85,6 @@ def settings(script: str, *check: str, limits: str) -> str:
 
 
 def make_repository(place: Path, files: Mapping[str, str]) -> None:
-    """A new repository with these files in one commit."""
     if place.exists() and any(place.iterdir()):
         raise UsageError(f"{place} is not empty", "Name a new directory.")
     for name, text in {**files, ".gitignore": _IGNORED}.items():

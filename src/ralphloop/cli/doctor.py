@@ -1,11 +1,9 @@
 """`ralph doctor`: everything a run needs, looked at in the order a run meets it.
 
-Nothing is changed, and nothing is started that the project names: whoever looks at a repository has
-not said yet that they trust it.  An agent's program is asked what it is only if it is wanted and
-the user's own: found on their PATH, outside of the project.  One that the project names (by a path
-in `ralph.toml`, by a declaration, by the environment it sets) is looked for and not started.  Those
-that are asked are asked in the root directory, because many programs obey files in the directory
-they are started in.
+Nothing is changed, and nothing is started that the project names (by a path in `ralph.toml`, by a
+declaration, by the environment it sets): whoever looks at a repository has not said yet that they
+trust it.  An agent's program is asked what it is only if it is wanted and found on the user's PATH,
+outside of the project; in the root directory, because many programs obey files where they start.
 """
 
 import os
@@ -14,7 +12,8 @@ import shutil
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import chdir
 from pathlib import Path
 from typing import NamedTuple
@@ -30,11 +29,8 @@ from ralphloop.agents.prices import cost_problems
 from ralphloop.cli import output
 from ralphloop.cli.given import json_option
 from ralphloop.config.load import Loaded, check_config
-from ralphloop.config.model import (
-    AgentSection,
-    Config,
-)
-from ralphloop.core.story import StoryList
+from ralphloop.config.model import AgentSection, Config
+from ralphloop.core.model import StoryList
 from ralphloop.errors import ExitCode, Finding, Level, RalphError, RepositoryError
 from ralphloop.journal.database import belief_in
 from ralphloop.journal.lock import live_holder, tree_holder
@@ -45,9 +41,8 @@ from ralphloop.night.look import reading, story_file
 from ralphloop.notify.notifier import unsendable
 from ralphloop.project import CONFIG_NAME, Project, agent_directories, find_project, relative
 from ralphloop.repo.checks import cannot_start, may_need_shell, not_installed
-from ralphloop.repo.own_files import never_progress, project_prefix
 from ralphloop.repo.preflight import disk_space, inspect
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import Repository, never_progress, project_prefix
 from ralphloop.stories.names import label
 from ralphloop.stories.source import load, resolve_parent_spec
 from ralphloop.text.plain import counted
@@ -76,35 +71,33 @@ def doctor(as_json: bool) -> int:
 
     Ends with 0 if nothing stands in the way of a run, else with the code that run would end with.
     """
-    seen = list(examine(find_project(), os.environ))
+    seen = list(_examined(find_project(), os.environ))
     # The first error is what a run would meet first.
     code = next((each.code for each in seen if each.level is Level.ERROR), ExitCode.COMPLETE)
     found = [output.picked(each, "area", "level", "message", "fix") for each in seen]
     data = {"v": 1, "ok": code is ExitCode.COMPLETE, "exit_code": int(code), "findings": found}
-    output.show(_lines(seen), data, as_json=as_json)
+    lines: list[str] = []
+    for each in seen:
+        label = f"{each.level:<9}{each.area}"
+        lines += output.row(label, each.message, _COLOURS[each.level], width=_INDENT)
+        if each.fix:
+            lines += output.row("", f"fix: {each.fix}", width=_INDENT)
+    levels = Counter(each.level for each in seen)
+    doubts = counted(levels[Level.WARNING], "warning")
+    words = f"{doubts}, nothing that stops a run." if levels[Level.WARNING] else "All is well."
+    if levels[Level.ERROR]:
+        words = f"{counted(levels[Level.ERROR], 'error')}, {doubts}: a run would not start."
+    output.show([*lines, "", words], data, as_json=as_json)
     return code
 
 
-def _lines(seen: Sequence[Seen]) -> Iterator[str]:
-    for each in seen:
-        label = f"{each.level:<9}{each.area}"
-        yield from output.row(label, each.message, _COLOURS[each.level], width=_INDENT)
-        if each.fix:
-            yield from output.row("", f"fix: {each.fix}", width=_INDENT)
-    yield ""
-    errors = sum(each.level is Level.ERROR for each in seen)
-    warnings = sum(each.level is Level.WARNING for each in seen)
-    doubts = counted(warnings, "warning")
-    if errors:
-        yield f"{counted(errors, 'error')}, {doubts}: a run would not start."
-    else:
-        yield f"{doubts}, nothing that stops a run." if warnings else "All is well."
-
-
-def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
+def _examined(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
     versions = f"{__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     yield Seen("ralph", Level.OK, versions)
-    if other := _another_ralph(env):
+    # Others use the name, too: the `ralph` that a shell would start may not be this one.
+    found, own = shutil.which("ralph", path=env.get("PATH")), Path(sys.prefix, "bin").resolve()
+    other = found if found and Path(found).resolve().parent != own else None
+    if other and b"ralphloop" not in Path(other).read_bytes()[:_SCRIPT_BYTES]:
         fix = "type `ralphloop` instead, or put this one's directory first on PATH"
         yield Seen("ralph", Level.WARNING, f"`ralph` on PATH is another program: {other}", fix)
     loaded, problems = check_config(project.root, env=env)
@@ -129,25 +122,20 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
     yield _sandbox(project, loaded.config, env)
     for finding in _agents(project, loaded, env):
         yield Seen("agent", *finding[:3], code=ExitCode.AGENT_UNAVAILABLE)
-    yield from _awake(loaded.config)
+    if loaded.config.session.keep_awake:
+        helper = next((name for name in _AWAKE if shutil.which(name)), "")
+        words = f"{helper or 'nothing here'} keeps the machine awake during a run"
+        fix = "" if helper else "switch automatic sleep off for the night"
+        yield Seen("sleep", Level.OK if helper else Level.WARNING, words, fix)
     for words in unsendable(loaded.config.notify):
         yield Seen("notify", Level.WARNING, words, "install it, or correct [notify] in ralph.toml")
     yield journal
     yield _lock(project, loaded.config)
 
 
-def _another_ralph(env: Mapping[str, str]) -> str:
-    """The `ralph` that a shell would start, where that is not this one; others use the name too."""
-    found, own = shutil.which("ralph", path=env.get("PATH")), Path(sys.prefix, "bin").resolve()
-    is_ours = found is None or Path(found).resolve().parent == own
-    if is_ours or b"ralphloop" in Path(found or os.devnull).read_bytes()[:_SCRIPT_BYTES]:
-        return ""
-    return str(found)
-
-
 def _repository(project: Project, config: Config, latest: RunRecord | None) -> Iterator[Seen]:
     try:
-        repo = Repository.open(project.root).looked_at()
+        repo = Repository.open(project.root)
     except RepositoryError as error:
         has_git = shutil.which("git") is not None
         yield Seen("git", Level.WARNING if has_git else Level.ERROR, error.message, error.next_step)
@@ -155,7 +143,10 @@ def _repository(project: Project, config: Config, latest: RunRecord | None) -> I
         return
     yield Seen("git", Level.OK, repo.git.line("version").removeprefix("git version "))
     prefix = project_prefix(repo.root, project.root)
-    repo = repo.scoped(prefix if config.git.scope == "project" else "")
+    only_looking = repo.git.adapted(env={"GIT_NO_LAZY_FETCH": "1"})  # git fetches nothing
+    repo = msgspec.structs.replace(
+        repo, git=only_looking, scope=prefix if config.git.scope == "project" else ""
+    )
     findings = inspect(
         repo,
         store=project.directory / "objects",
@@ -227,19 +218,7 @@ def _sandbox(project: Project, config: Config, env: Mapping[str, str]) -> Seen:
     return Seen("sandbox", Level.OK, f"bubblewrap works ({why})")
 
 
-def _awake(config: Config) -> Iterator[Seen]:
-    if not config.session.keep_awake:
-        return
-    found = next((name for name in _AWAKE if shutil.which(name)), None)
-    if found:
-        yield Seen("sleep", Level.OK, f"{found} keeps the machine awake during a run")
-    else:
-        message = "nothing here keeps the machine awake during a run"
-        yield Seen("sleep", Level.WARNING, message, "switch automatic sleep off for the night")
-
-
 def _journal(project: Project) -> tuple[RunRecord | None, Seen]:
-    """The newest run, and whether the journal can be read."""
     try:
         if not project.journal.exists():
             return None, Seen("journal", Level.OK, "none yet")
@@ -300,9 +279,14 @@ def _asked(name: str, project: Project, loaded: Loaded, env: Mapping[str, str]) 
     config, places = loaded.config.agent, agent_directories(project.root)
     rungs = [model for rung, model in config.rungs() if rung == name]
     is_wanted = bool(rungs) or name in config.fallback
-    is_theirs = _named_by_project(name, loaded, places)
+    by_project = {key for key in ("binary", "env") if loaded.origins[f"agent.{key}"] == CONFIG_NAME}
     settings = config if name == config.name else AgentSection()
-    if settings.env and _set_by_project(loaded, "env"):
+    by_path = "/" in settings.binary or settings.binary.startswith("~")
+    # The project says what is started, or with which environment.
+    is_theirs = (by_path and "binary" in by_project) or bool(settings.env and "env" in by_project)
+    if name not in AGENTS and any((place / f"{name}.toml").exists() for place in places):
+        is_theirs = True
+    if settings.env and "env" in by_project:
         # But the project does not say where programs are looked for.
         rest = {key: value for key, value in settings.env.items() if key != "PATH"}
         settings = msgspec.structs.replace(settings, env=rest)
@@ -310,8 +294,13 @@ def _asked(name: str, project: Project, loaded: Loaded, env: Mapping[str, str]) 
     def why_not(program: str) -> str:
         if is_theirs:
             return "the project names it"
-        inside = _is_inside(program, project.root, env)
-        return "it lies in the project" if inside else "" if is_wanted else "it is not chosen"
+        root, home, path = project.root, Path(env.get("HOME") or "/"), Path(program)
+        # Also the work tree around it; a home directory kept in git holds the user's own programs.
+        tops = (top for top in (root, *root.parents) if (top / ".git").exists() and top != home)
+        trees, real = {root, next(tops, root)}, (path.resolve(), path.parent.resolve())
+        if any(place.is_relative_to(tree) for place in real for tree in trees):
+            return "it lies in the project"
+        return "" if is_wanted else "it is not chosen"
 
     try:
         agent = load_agent(name, directories=places)
@@ -323,31 +312,3 @@ def _asked(name: str, project: Project, loaded: Loaded, env: Mapping[str, str]) 
     models = [msgspec.structs.replace(settings, model=model) for model in rungs or [""]]
     costs = [it for one in models for it in cost_problems(name, one, env, limited=limited)]
     return [*(found or [Finding(Level.INFO, name)]), *dict.fromkeys(costs)]
-
-
-def _set_by_project(loaded: Loaded, key: str) -> bool:
-    return loaded.origins[f"agent.{key}"] == CONFIG_NAME
-
-
-def _named_by_project(name: str, loaded: Loaded, places: Sequence[Path]) -> bool:
-    """True where the project says what is started, or with which environment."""
-    config = loaded.config.agent
-    if name not in AGENTS and any((place / f"{name}.toml").exists() for place in places):
-        return True
-    if name != config.name:
-        return False
-    by_path = "/" in config.binary or config.binary.startswith("~")
-    return (by_path and _set_by_project(loaded, "binary")) or (
-        bool(config.env) and _set_by_project(loaded, "env")
-    )
-
-
-def _is_inside(program: str, root: Path, env: Mapping[str, str]) -> bool:
-    """True for a program of the project, or of the work tree around it, also behind links."""
-    home = Path(env.get("HOME") or "/")
-    # A home directory kept in git holds the user's own programs.
-    tops = (top for top in (root, *root.parents) if (top / ".git").exists() and top != home)
-    trees = {root, next(tops, root)}
-    path = Path(program)
-    real = (path.resolve(), path.parent.resolve())
-    return any(place.is_relative_to(tree) for place in real for tree in trees)

@@ -1,75 +1,77 @@
-"""What a person writes on the command line, read the same way by every command."""
+"""What a person writes on the command line; `--help` shows the name of what reads it."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from ralphloop.housekeeping import parse_size
 from ralphloop.text.durations import parse_duration
 
 Pairs = Sequence[tuple[str, str]]
-_T = TypeVar("_T")
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(B|KB|MB|GB|TB)?", re.IGNORECASE | re.ASCII)
+_UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
+FILE = click.Path(path_type=Path)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def _written(name: str, read: Callable[[str], _T]) -> Callable[[str], _T]:
-    """A reader whose words say what is wrong with an option."""
-
-    def convert(text: str) -> _T:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from None
-
-    convert.__name__ = name  # as `--help` shows it
-    return convert
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"expected KEY=VALUE, got {text!r}")
-    return key.strip(), value.strip()
-
-
-def _duration(text: str) -> float:
+def duration(text: str) -> float:
     """As everywhere, but a bare number is nobody's hours: it would be seconds."""
     if text.strip().isdigit() and int(text):
-        raise ValueError(f"{text} of what? Say {text}h, {text}m or {text}s")
-    return parse_duration(text)
+        raise click.BadParameter(f"{text} of what? Say {text}h, {text}m or {text}s")
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
-def _money(text: str) -> float:
+def dollars(text: str) -> float:
     try:
         amount = float(text.strip().removeprefix("$").removesuffix("USD").replace(",", ""))
     except ValueError:
         amount = math.nan
     if not 0 <= amount < math.inf:
-        raise ValueError(f"{text!r} is no amount of dollars, such as 20 or $2.50")
+        raise click.BadParameter(f"{text!r} is no amount of dollars, such as 20 or $2.50")
     return amount
 
 
-def _count(text: str) -> int:
+def number(text: str) -> int:
     try:
-        number = int(text.replace(",", "").replace("_", ""))
+        found = int(text.replace(",", "").replace("_", ""))
     except ValueError:
-        number = -1
-    if number < 0:
-        raise ValueError(f"{text!r} is no whole number, such as 20; 0 means none")
-    return number
+        found = -1
+    if found < 0:
+        raise click.BadParameter(f"{text!r} is no whole number, such as 20; 0 means none")
+    return found
+
+
+def size(text: str) -> int:
+    """`2GB`, `500 MB`, `1000`: a number of bytes."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise click.BadParameter(f"not a size: {text[:40]!r}; write it like 500MB or 2GB")
+    return int(float(match[1]) * _UNITS[(match[2] or "").upper()])
+
+
+DURATION, MONEY, COUNT, SIZE = duration, dollars, number, size
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"expected KEY=VALUE, got {text!r}")
+    return key.strip(), value.strip()
 
 
 def json_option(words: str) -> Callable[[_F], _F]:
-    """Print for programs instead of for people."""
     return click.option("--json", "as_json", is_flag=True, help=words)
 
 
-DURATION = _written("duration", _duration)
-MONEY = _written("dollars", _money)
-COUNT = _written("number", _count)
-SIZE = _written("size", parse_size)
+def pairs_option(flag: str, words: str) -> Callable[[_F], _F]:
+    told, name = f"{words} Repeatable.", "KEY=VALUE"
+    return click.option(flag, "settings", multiple=True, type=_pair, metavar=name, help=told)
 
 
 class DefaultGroup(click.Group):
@@ -81,9 +83,3 @@ class DefaultGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or [self.default])
-
-
-def pairs_option(flag: str, help_text: str) -> Callable[[_F], _F]:
-    """An option that takes any number of KEY=VALUE pairs."""
-    read, words = _written("key=value", _pair), f"{help_text} Repeatable."
-    return click.option(flag, "settings", multiple=True, type=read, help=words)

@@ -1,9 +1,8 @@
 """`ralph init`: look at the repository, write what a run needs, and say what to do next.
 
-Everything is found out and validated before the first file is written, and what exists is only
-replaced by an explicit yes.  Checks are run once before they are written; that runs what the
-repository says, so it needs a yes as well.  The templates are ours, the values come from the
-repository: the sandbox keeps a project's description from being anything but text.
+All is found out and validated before the first file is written, and what exists is only replaced by
+an explicit yes.  Checks are run once before they are written, which runs what the repository says
+and needs a yes as well.  The templates' sandbox keeps a project's description mere text.
 """
 
 import json
@@ -11,7 +10,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.resources import files
@@ -26,29 +25,17 @@ from ralphloop.agents.declared import declared_names
 from ralphloop.agents.environment import find_program
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
+from ralphloop.cli.given import FILE
 from ralphloop.cli.story_list import SCHEMA_NAME, schema_text
 from ralphloop.config.load import DEFAULT, Loaded, check_config, user_file
 from ralphloop.config.model import Config
 from ralphloop.config.values import toml_value
-from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.core.story import StoryList
-from ralphloop.errors import (
-    ExitCode,
-    InputError,
-    RalphError,
-    RepositoryError,
-    UsageError,
-    unreadable,
-)
+from ralphloop.core.model import CheckStatus, StoryList
+from ralphloop.errors import InputError, RalphError, RepositoryError, UsageError, unreadable
 from ralphloop.night.look import story_file
 from ralphloop.project import CONFIG_NAME, Project, agent_directories, git_directory
 from ralphloop.prompts import DEFAULT_INSTRUCTIONS, STATUS_SECTION
-from ralphloop.repo.checks import (
-    check_of,
-    last_lines,
-    not_installed,
-    run_checks,
-)
+from ralphloop.repo.checks import check_of, last_lines, not_installed, run_checks
 from ralphloop.repo.work_tree import Repository
 from ralphloop.room import read_regular
 from ralphloop.stacks.detect import Detected, detect
@@ -67,16 +54,11 @@ _GITIGNORE = ".gitignore"
 _PROMPT = "PROMPT.md"
 _IGNORED = (".ralph/", ".ralph-session.json", ".ralph-circuit-state.json")
 _DOCUMENTS = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md", "README.md")
-_PLACEHOLDERS: dict[str, tuple[str, ...]] = {  # of those without a program of their own
-    "command": ("./my-agent",),
-    "scripted": ("night.yaml",),
-}
+_PLACEHOLDERS = {"command": ("./my-agent",), "scripted": ("night.yaml",)}  # they have no program
 _LOOKED_FOR = ("claude", "codex", "gemini", "opencode")
 
 
 class Planned(NamedTuple):
-    """A file that would be written."""
-
     name: str  # from the project's directory
     data: bytes
     remark: str = ""
@@ -94,11 +76,7 @@ class Stories(NamedTuple):
 
 
 @click.command()
-@click.option(
-    "--prd",
-    type=click.Path(path_type=Path),
-    help="Your story file; one outside this directory is copied.",
-)
+@click.option("--prd", type=FILE, help="Your story file; one outside this directory is copied.")
 @click.option(
     "--agent", metavar="NAME", help="claude, codex, gemini, opencode, command or scripted."
 )
@@ -107,7 +85,7 @@ class Stories(NamedTuple):
 )
 @click.option("--overwrite", is_flag=True, help="Replace ralph.toml and PROMPT.md if they exist.")
 @click.option("--no-run", is_flag=True, help="Write the checks without running them once.")
-def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run: bool) -> int:
+def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run: bool) -> None:
     """Set up this directory: ralph.toml, PROMPT.md, a story list, .gitignore.
 
     The stack and the commands that prove its work are detected from the files here. Each command is
@@ -117,8 +95,7 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
     before, _ = check_config(root, env=os.environ)
     stories = _stories(root, prd, before.config)
     detected = detect(root, directories=(own.parent / "stacks",) if own else ())
-    name = _choose_agent(root, agent, before)
-    keys, why_capped = _paid_by_use(root, name, os.environ)
+    name, keys, why_capped = _chosen(root, agent, before)
     output.emit_lines(_found(root, detected, name, why_capped))
     asking = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     is_new = overwrite or not (root / CONFIG_NAME).exists()
@@ -126,7 +103,7 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
     words = ", running these checks once" if trying else ""
     if asking and not click.confirm(f"Set up ralph in {root}{words}?", default=True, err=True):
         output.emit_lines(["Nothing was written."])
-        return ExitCode.COMPLETE
+        return
     if trying:
         checks = tuple(_tried(root, detected.checks, before.config.checks.timeout))
         detected = msgspec.structs.replace(detected, checks=checks)
@@ -134,13 +111,14 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
     if is_new:
         boxed, words = _tried_sandbox(root, detected) if trying or not detected.checks else _UNTRIED
         output.emit_lines(_row("sandbox", words))
-    cap = COST_CAP_USD if why_capped else 0.0
-    planned = _planned(root, detected, stories, name, keys, cap, boxed)
+    cap, command = COST_CAP_USD if why_capped else 0.0, _PLACEHOLDERS.get(name, ())
+    values = {"agent": name, "command": command, "keys": keys, "max_cost_usd": cap, "boxed": boxed}
+    planned = _planned(root, detected, stories, values)
     names = [it.name for it in planned if _settle(root, it, asking=asking, overwrite=overwrite)]
     if listed := stories.there:
         words = f"{stories.name}: {counted(listed.total, 'story')}, {listed.passed} passed"
-        sample = "; these are still the sample, not yours" * (listed.get("SAMPLE-1") is not None)
-        output.emit_lines(_row("kept", words + sample))
+        words += "; these are still the sample, not yours" * (listed.get("SAMPLE-1") is not None)
+        output.emit_lines(_row("kept", words))
     after, problems = check_config(root, env=os.environ)
     if CONFIG_NAME in names and (yes or asking) and not problems:
         is_ours = stories.is_sample and stories.name in names
@@ -152,7 +130,6 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
         words = f'{CONFIG_NAME} names other stories; for these: stories.prd = "{stories.name}"'
         output.emit_lines(_row("note", words))
     output.emit_lines(_next_steps(root, stories, name, names))
-    return ExitCode.COMPLETE
 
 
 def _tried(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[Argv]:
@@ -169,24 +146,22 @@ def _tried(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[Argv]
             output.emit_lines(_row("left out", f"{command}: {trouble.words}", "yellow"))
             output.emit_lines(_row("", f"fix: {trouble.fix.partition(', or take')[0]}"))
         elif result is not None:
-            output.emit_lines(_came_out(command, result))
+            took, numbers = format_duration(result.duration_s), result.counts
+            passed, failed = (numbers.passed, numbers.failed) if numbers else (0, 0)
+            if result.status is CheckStatus.FAILED:
+                more = f", {counted(failed, 'test')} failed" if failed else ""
+                output.emit_lines(_row("red", f"{command}, after {took}{more}", "red"))
+                said = last_lines(result.output_tail)
+                output.emit_lines(f"{'':12}{output.safe(line)}" for line in said)
+                words = "It is written all the same: make it green before a run."
+                output.emit_lines(_row("", words))
+            else:
+                more = f", {counted(passed, 'test')} passed" if passed else ""
+                more += ", but there is no test yet" * (result.status is CheckStatus.NO_TESTS)
+                output.emit_lines(_row("green", f"{command}, in {took}{more}", "green"))
             output.flush()
             yield argv
     output.emit_lines([""])
-
-
-def _came_out(command: str, result: CheckResult) -> Iterator[str]:
-    """How a check stands now, with the end of what it said if it is red."""
-    took, numbers = format_duration(result.duration_s), result.counts
-    passed = f", {counted(numbers.passed, 'test')} passed" if numbers and numbers.passed else ""
-    failed = f", {counted(numbers.failed, 'test')} failed" if numbers and numbers.failed else ""
-    if result.status is CheckStatus.FAILED:
-        yield from _row("red", f"{command}, after {took}{failed}", "red")
-        yield from (f"{'':12}{output.safe(line)}" for line in last_lines(result.output_tail))
-        yield from _row("", "It is written all the same: make it green before a run.")
-    else:
-        nothing = ", but there is no test yet" * (result.status is CheckStatus.NO_TESTS)
-        yield from _row("green", f"{command}, in {took}{passed}{nothing}", "green")
 
 
 def _agree(loaded: Loaded, root: Path, sample: Path | None) -> None:
@@ -213,58 +188,39 @@ def _stories(root: Path, given: Path | None, config: Config) -> Stories:
     return Stories(name, copied=path.read_bytes())
 
 
-def _choose_agent(root: Path, wanted: str | None, loaded: Loaded) -> str:
-    """The agent asked for, else the one settings name, else the first that is installed."""
+def _chosen(root: Path, wanted: str | None, loaded: Loaded) -> tuple[str, Argv, str]:
+    """The agent asked for, else the one settings name, else the first that is installed; the keys
+    that are set for it; and where every token has its price, why we think so."""
+    places = agent_directories(root)
     if wanted is not None:
-        known = {*AGENTS, *declared_names(agent_directories(root))}
+        known = {*AGENTS, *declared_names(places)}
         if wanted not in known:
             listed = ", ".join(sorted(known))
             raise UsageError(f"--agent: there is no agent {wanted[:40]!r}", f"One of: {listed}.")
-        return wanted
-    if loaded.origins["agent.name"] != DEFAULT:
-        return str(loaded.config.agent.name)
+    elif loaded.origins["agent.name"] != DEFAULT:
+        wanted = loaded.config.agent.name
     installed = (name for name in _LOOKED_FOR if find_program(name, os.environ, root))
-    return next(installed, "claude")
-
-
-def _paid_by_use(root: Path, agent: str, env: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
-    """The keys that are set for it; and where every token has its price, why we think so."""
-    known = load_agent(agent, directories=agent_directories(root)).keys
-    keys = tuple(sorted(name for name in known if env.get(name)))
+    name = wanted or next(installed, "claude")
+    possible = load_agent(name, directories=places).keys
+    keys = tuple(sorted(key for key in possible if os.environ.get(key)))
+    # opencode has no subscription of its own.
+    why_capped = f"{name} is paid by use" if name == "opencode" else ""
     if keys:
-        return keys, f"{' and '.join(keys)} {'is' if len(keys) == 1 else 'are'} set"
-    # It has no subscription of its own.
-    return keys, f"{agent} is paid by use" if agent == "opencode" else ""
+        why_capped = f"{' and '.join(keys)} {'is' if len(keys) == 1 else 'are'} set"
+    return name, keys, why_capped
 
 
 def _planned(
-    root: Path,
-    detected: Detected,
-    stories: Stories,
-    agent: str,
-    keys: tuple[str, ...],
-    max_cost_usd: float,
-    boxed: str,
+    root: Path, detected: Detected, stories: Stories, values: Mapping[str, object]
 ) -> list[Planned]:
-    """Everything that would be written, in order."""
-    render = _renderer()
-    config = render(
-        CONFIG_NAME,
-        agent=agent,
-        command=_PLACEHOLDERS.get(agent, ()),
-        keys=keys,
-        checks=detected.checks,
-        max_cost_usd=max_cost_usd,
-        boxed=boxed,
-        prd=stories.name,
-    )
+    config = _rendered(CONFIG_NAME, checks=detected.checks, prd=stories.name, **values)
     documents = tuple(name for name in _DOCUMENTS if (root / name).is_file())
-    prompt = render(_PROMPT, project=detected, documents=documents)
+    prompt = _rendered(_PROMPT, project=detected, documents=documents)
     planned = [Planned(CONFIG_NAME, config), Planned(_PROMPT, prompt)]
     if stories.copied is not None:
         planned += [Planned(stories.name, stories.copied, " (a copy)")]
     elif stories.there is None:
-        sample, remark = render("prd.json", project=detected), " (a sample with two stories)"
+        sample, remark = _rendered("prd.json", project=detected), " (a sample with two stories)"
         planned += [Planned(stories.name, sample, remark, replaceable=False)]
     if stories.is_sample or (root / SCHEMA_NAME).exists():
         remark = f" (editors complete and check {stories.name} with it)"
@@ -310,8 +266,7 @@ def ignoring(before: bytes) -> bytes:
     return before + gap + b"".join(name.encode() + end for name in missing)
 
 
-def _renderer() -> Callable[..., bytes]:
-    """Renders one of the files; its template says which values it needs."""
+def _rendered(name: str, **values: object) -> bytes:
     from jinja2 import StrictUndefined
     from jinja2.sandbox import SandboxedEnvironment
 
@@ -327,12 +282,8 @@ def _renderer() -> Callable[..., bytes]:
         "instructions": DEFAULT_INSTRUCTIONS.replace("# How to work", "## Task instructions", 1),
         "status_section": STATUS_SECTION,
     }
-
-    def render(name: str, **values: object) -> bytes:
-        template = files("ralphloop.prompts") / "templates" / f"{name}.j2"
-        return environment.from_string(template.read_text("utf-8")).render(**values).encode()
-
-    return render
+    template = files("ralphloop.prompts") / "templates" / f"{name}.j2"
+    return environment.from_string(template.read_text("utf-8")).render(**values).encode()
 
 
 def _found(root: Path, detected: Detected, agent: str, why_capped: str) -> Iterator[str]:

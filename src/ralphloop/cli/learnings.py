@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from ralphloop.cli import output
 from ralphloop.cli.given import DefaultGroup, json_option
 from ralphloop.config.load import load_config
-from ralphloop.config.model import Config
 from ralphloop.core.totals import cost_words
 from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.lock import live_holder
@@ -29,18 +28,14 @@ from ralphloop.learning.model import (
 from ralphloop.learning.stats import Stats, gather
 from ralphloop.learning.wording import category_of, match_words, paths_in
 from ralphloop.night.look import reading
-from ralphloop.night.values import outcome_words
+from ralphloop.night.values import ended_words
 from ralphloop.project import Project, find_project
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted, one_line
 
-_COLOURS = {
-    PatternStanding.HELD_BACK: ["yellow"],
-    PatternStanding.DISPUTED: ["yellow"],
-    PatternStanding.PROPOSED: ["yellow"],
-    PatternStanding.APPROVED: ["green"],
-    PatternStanding.ESTABLISHED: ["green"],
-}
+_GREEN = (PatternStanding.APPROVED, PatternStanding.ESTABLISHED)
+_YELLOW = (PatternStanding.HELD_BACK, PatternStanding.DISPUTED, PatternStanding.PROPOSED)
+_COLOURS = dict.fromkeys(_GREEN, ("green",)) | dict.fromkeys(_YELLOW, ("yellow",))
 _MADE_FOR_AGENTS = "RALPH_AGENT_MARK"  # in the environment of everything an agent starts
 _NONE_YET = (
     "Nothing yet. `ralph stats` counts what was captured; patterns come out of several stories."
@@ -59,7 +54,7 @@ def learn(aggregate: bool) -> None:
     if not aggregate:
         raise UsageError("say --aggregate", "ralph learn --help")
     project, now = find_project(), time.time()
-    config = _config(project)
+    config = load_config(project.root, env=os.environ).config
     index = store.rebuild(project, now=now)
     published = sum(pattern.is_published for pattern in index.patterns)
     patterns = counted(len(index.patterns), "pattern")
@@ -73,10 +68,6 @@ def learn(aggregate: bool) -> None:
         done = publish.publish(project, index, there, now=now)
         lines += done or ["what is published is up to date"]
     output.emit_lines(map(output.safe, lines))
-
-
-def _config(project: Project) -> Config:
-    return load_config(project.root, env=os.environ).config
 
 
 @click.group(cls=DefaultGroup, default="list")
@@ -124,21 +115,22 @@ def why(ids: tuple[str, ...], as_json: bool) -> None:
 learnings.add_command(why, "show")
 
 
-# --- a person's hand -------------------------------------------------------------------------
-
-
 @learnings.command()
 @_ids
 def forget(ids: tuple[str, ...]) -> None:
     """Never use these again, also when a later story says them once more."""
-    _decide(_person(), ids, EntryWord.FORGOTTEN)
+    project = _person()
+    _put(project, _find(project, ids), EntryWord.FORGOTTEN)
+    output.note(_FOLLOWS)
 
 
 @learnings.command()
 @_ids
 def approve(ids: tuple[str, ...]) -> None:
     """Say yes: into prompts, skills and the memory file."""
-    _decide(_person(), ids, EntryWord.APPROVED)
+    project = _person()
+    _put(project, _find(project, ids), EntryWord.APPROVED)
+    output.note(_FOLLOWS)
 
 
 @learnings.command()
@@ -229,11 +221,6 @@ def _worded(text: str, step: str) -> str:
     return line
 
 
-def _decide(project: Project, ids: tuple[str, ...], word: EntryWord) -> None:
-    _put(project, _find(project, ids), word)
-    output.note(_FOLLOWS)
-
-
 def _put(
     project: Project,
     found: list[Pattern],
@@ -273,9 +260,6 @@ def _match(wanted: str, known: list[_Known], none: str) -> _Known:
     return matches[0]
 
 
-# --- in words --------------------------------------------------------------------------------
-
-
 def _print(patterns: Sequence[Pattern], as_json: bool, none: str) -> None:
     if as_json:
         output.emit_json(patterns)
@@ -312,10 +296,28 @@ def _details(one: Pattern) -> Iterator[str]:
 def stats(as_json: bool, prd_metrics: bool) -> None:
     """Runs, stories, money, tokens, failures, and what learning costs and brings."""
     project = find_project()
-    config = _config(project).learning
+    config = load_config(project.root, env=os.environ).config
     with reading(project) as journal:
-        found = gather(project, journal, config)
-    lines = _metric_lines(found) if prd_metrics else _stat_lines(found)
+        found = gather(project, journal, config.learning)
+    if not prd_metrics:
+        output.show(_stat_lines(found), found, as_json=as_json)
+        return
+    tokens, tokens_words = found.effect.tokens, found.effect.sentence
+    if tokens is not None:
+        shares = (tokens.low, tokens.change, tokens.high)
+        low, change, high = (f"{it:+.0%}".replace("%", " %") for it in shares)
+        tokens_words = f"{change} (95 %: {low} to {high})"
+    prevented = f"{found.runaways_prevented} of {found.runaways}"
+    skills = [", ".join(found.skills)] if found.skills else []
+    rate = found.stories_captured / max(1, found.stories_ended)
+    captured = f"{rate:.0%} ({found.stories_captured} of {counted(found.stories_ended, 'story')})"
+    metrics = (
+        ("runaway loops prevented", prevented if found.runaways else "none began", "100 %"),
+        ("learnings captured", captured if found.stories_ended else "-", "80 %"),
+        ("skills generated", ": ".join([str(len(found.skills)), *skills]), "3"),
+        ("token change", tokens_words, "10 % fewer"),
+    )
+    lines = (f"{name:<24} {value}  [target: {target}]" for name, value, target in metrics)
     output.show(lines, found, as_json=as_json)
 
 
@@ -348,25 +350,5 @@ def _stat_lines(found: Stats) -> Iterator[str]:
     yield f"effect       {found.effect.sentence}"
 
 
-def _metric_lines(found: Stats) -> Iterator[str]:
-    tokens, tokens_words = found.effect.tokens, found.effect.sentence
-    if tokens is not None:
-        low, change, high = (
-            f"{it:+.0%}".replace("%", " %") for it in (tokens.low, tokens.change, tokens.high)
-        )
-        tokens_words = f"{change} (95 %: {low} to {high})"
-    prevented = f"{found.runaways_prevented} of {found.runaways}"
-    skills = [", ".join(found.skills)] if found.skills else []
-    rate = found.stories_captured / max(1, found.stories_ended)
-    captured = f"{rate:.0%} ({found.stories_captured} of {counted(found.stories_ended, 'story')})"
-    for name, value, target in (
-        ("runaway loops prevented", prevented if found.runaways else "none began", "100 %"),
-        ("learnings captured", captured if found.stories_ended else "-", "80 %"),
-        ("skills generated", ": ".join([str(len(found.skills)), *skills]), "3"),
-        ("token change", tokens_words, "10 % fewer"),
-    ):
-        yield f"{name:<24} {value}  [target: {target}]"
-
-
 def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {outcome_words(word)}" for word, count in counts.items())
+    return ", ".join(f"{count} {ended_words(word)}" for word, count in counts.items())

@@ -1,11 +1,4 @@
-"""`ralph log`: what the agent said and did, from the transcripts of a run.
-
-A transcript is read in pieces and shown as it comes, so its size does not matter: steps of the
-agent, its last words, what came of it.  Following goes on from one iteration to the next until the
-run ends.
-"""
-
-from __future__ import annotations
+"""`ralph log`: transcripts, read in pieces and shown as they come, whatever their size."""
 
 import codecs
 import sys
@@ -19,13 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ralphloop.cli import output
-from ralphloop.core.model import AgentEvent, CheckStatus, ExitDecision
+from ralphloop.core.events import AgentStep
+from ralphloop.core.model import CheckStatus, ExitDecision
 from ralphloop.core.planning import ended
 from ralphloop.core.policy import Mode
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import InputError, UsageError
-from ralphloop.journal.records import IterationRecord, RunRecord, Wait
-from ralphloop.night.look import config_of, find_run, is_live, reading
+from ralphloop.journal.records import IterationRecord, RunRecord
+from ralphloop.night.look import config_of, find_run, holder_of, reading
 from ralphloop.night.values import ended_words
 from ralphloop.project import Project, find_project
 from ralphloop.readers import reader_for, reader_name
@@ -70,10 +64,8 @@ def log(
     if prompt and stderr:
         raise UsageError("--prompt and --stderr exclude each other", "ralph log --help")
     if raw and not yes and sys.stdout.isatty():
-        raise UsageError(
-            "what an agent printed can do anything to a terminal that another program can",
-            "ralph log --raw > file, or ralph log --raw --yes",
-        )
+        told = "what an agent printed can do anything to a terminal that another program can"
+        raise UsageError(told, "ralph log --raw > file, or ralph log --raw --yes")
     project = find_project()
     with reading(project) as journal:
         run = find_run(journal, run_id)
@@ -85,16 +77,17 @@ def log(
         wanted = reader.wanted(iteration)
         if follow:
             reader.follow(wanted, only=iteration)
-        else:
-            reader.show_all(wanted)
+            return
+        if not wanted:
+            output.emit_lines([f"Run {run.id} has not started an iteration yet."])
+        for record in wanted:
+            reader.show(record)
 
 
 @dataclass(frozen=True)
 class _LogReader:
-    """The transcripts of one run."""
-
     project: Project
-    journal: Queries
+    journal: "Queries"
     run: RunRecord
     story: str | None
     part: str  # which file of an iteration
@@ -113,34 +106,17 @@ class _LogReader:
             return self.journal.latest_iterations(self.run.id, 1)
         newest = self.journal.story_iterations(self.run.id, self.story, _MOST_ITERATIONS)
         if not newest and not self._is_live():
-            raise UsageError(
-                f"no iteration of run {self.run.id} worked on {label(self.story)}",
-                "`ralph stories` lists the stories.",
-            )
+            told = f"no iteration of run {self.run.id} worked on {label(self.story)}"
+            raise UsageError(told, "`ralph stories` lists the stories.")
         return newest[::-1]
-
-    def show_all(self, records: list[IterationRecord]) -> None:
-        """Show iterations as they are now."""
-        if not records:
-            output.emit_lines([f"Run {self.run.id} has not started an iteration yet."])
-        for record in records:
-            # Error output has a file only if there was any; the transcript tells if it was kept.
-            if not self._path(record, self.part.removesuffix(".stderr")).exists():
-                told = f"the transcript of iteration {record.n} of run {record.run} is gone"
-                step = "`ralph clean` removes old ones; the journal knows: `ralph status --json`."
-                if self.run.mode == Mode.HOOK:
-                    told = f"run {record.run} went on inside an agent session, which keeps its own"
-                    step = f"Open session {self.run.session}; what came of it: `ralph report`."
-                raise InputError(told, step)
-            self._show(record)
 
     def follow(self, records: list[IterationRecord], *, only: int | None) -> None:
         """Show iterations as they go on, then those that come."""
         after = 0
         for record in records:
-            self._show(record)
+            self.show(record)
             after = record.n
-        waited: Wait | None = None
+        told = 0  # the wait that was told last
         while only is None:
             # In this order: what was started before the run ended is still shown.
             live = self._is_live()
@@ -148,17 +124,32 @@ class _LogReader:
             if coming:
                 after = coming[0].n
                 if self.story in (None, coming[0].story):
-                    self._show(coming[0])
+                    self.show(coming[0])
             elif not live:
                 break
             else:
-                waited = self._tell_wait(waited)
+                wait = self.journal.open_wait(self.run.id)
+                if wait is not None and wait.id != told:
+                    told, left = wait.id, format_duration(max(0.0, wait.until - time.time()))
+                    words = f"{left}, until {clock_time(wait.until, time.time())}: {wait.reason}"
+                    output.emit_lines(output.row("waiting", words, "yellow"))
+                    output.flush()
                 time.sleep(_STEP_S)
         run = self.journal.find_run(self.run.id) or self.run
         words = f"ended: {ended(run.decision, run.reason)}" if run.decision else "does not go on."
         output.emit_lines(output.row("run", f"{run.id} {words}", "bold"))
 
-    def _show(self, record: IterationRecord) -> None:
+    def show(self, record: IterationRecord) -> None:
+        """Show one iteration, as it is now or as it goes on."""
+        # Error output has a file only if there was any; the transcript tells if it was kept.
+        kept = self._path(record, self.part.removesuffix(".stderr"))
+        if not self.following and not kept.exists():
+            told = f"the transcript of iteration {record.n} of run {record.run} is gone"
+            step = "`ralph clean` removes old ones; the journal knows: `ralph status --json`."
+            if self.run.mode == Mode.HOOK:
+                told = f"run {record.run} went on inside an agent session, which keeps its own"
+                step = f"Open session {self.run.session}; what came of it: `ralph report`."
+            raise InputError(told, step)
         if self.raw or self.part != "log":
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
             for chunk in self._pieces(record):
@@ -203,21 +194,10 @@ class _LogReader:
         return self.journal.iteration(self.run.id, record.n) or record
 
     def _is_live(self) -> bool:
-        return is_live(self.project, self.run.id)
-
-    def _tell_wait(self, told: Wait | None) -> Wait | None:
-        """Say once for each wait that there is one, and until when."""
-        wait = self.journal.open_wait(self.run.id)
-        if wait is not None and (told is None or told.id != wait.id):
-            left = format_duration(max(0.0, wait.until - time.time()))
-            words = f"{left}, until {clock_time(wait.until, time.time())}: {wait.reason}"
-            output.emit_lines(output.row("waiting", words, "yellow"))
-            output.flush()
-        return wait or told
+        return holder_of(self.project, time.time(), self.run.id) is not None
 
 
 def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
-    """What came of it, as the journal tells."""
     if record.finished_at is None:
         yield from output.row("", "it goes on" if live else "it was cut off", width=2)
         return
@@ -226,7 +206,7 @@ def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
     files = files if record.files_modified else "no change"
     by = f", {record.record.by}" if record.record.model else ""
     spent = spent_words(record.cost_usd, record.unpriced)
-    words = f"{ended_words(record)} in {took}{by}, {spent}, {files}"
+    words = f"{ended_words(record.outcome)} in {took}{by}, {spent}, {files}"
     yield from output.row("=", words, "bold", width=2)
     for check in record.checks:
         flaky = ", at the second try" if check.flaky else ""
@@ -245,10 +225,8 @@ def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
 
 
 class _LogView:
-    """The growing transcript of one iteration.
-
-    A step is held back until another follows it: the last words are shown in full at the end.
-    """
+    """The growing transcript of one iteration.  A step is held back until another follows it: the
+    last words are shown in full at the end."""
 
     def __init__(self, project: Project, record: IterationRecord, run: RunRecord) -> None:
         # Who can read it is known at the end, before that by the settings.
@@ -257,7 +235,7 @@ class _LogView:
         self._reader_name = reader_name(told, agent.format)
         self._reader: Reader | None = None
         self._decoder, self._open = codecs.getincrementaldecoder("utf-8")("replace"), ""
-        self._held: AgentEvent | None = None
+        self._held: AgentStep | None = None
         self._seen = False
 
     def feed(self, chunk: bytes) -> Iterator[str]:

@@ -1,15 +1,8 @@
-"""The front door: which commands exist, and how every run of `ralph` ends.
+"""The front door: which commands exist, their guides and completion, and how every run ends.
 
-Commands are a table of name → where it lives → one line of help, so that `ralph --help` imports
-none of them.  A command returns nothing (all went well) or its exit code, and raises a
-`RalphError` for everything that has a next step; the translation to stderr and to an exit code
-happens here and nowhere else.
-
-    ralph                   is   ralph status, and where the help is
-    ralph --mode script …   is   ralph run …
-    ralph --cb-reset        is   ralph circuit reset
-    ralph --cb-status       is   ralph circuit status
-    ralph --aggregate       is   ralph learn --aggregate
+Commands are a table, so that `ralph --help` imports none of them.  A command returns nothing (all
+went well) or its exit code, and raises a `RalphError` for everything that has a next step; only
+here it becomes words on stderr and an exit code.
 """
 
 import importlib
@@ -35,8 +28,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # name: (where it lives, one 
         "config": ("config", "Show or check the settings and their origins"),
         "trust": ("config", "Say yes to what this repository may run"),
         "plugin": ("plugin", "Install the Claude Code plugin"),
-        "docs": ("docs", "Show the guides and references of this version"),
-        "completion": ("docs", "Print the completion script of a shell"),
+        "docs": ("main", "Show the guides and references of this version"),
+        "completion": ("main", "Print the completion script of a shell"),
     },
     "Run": {
         "plan": ("plan", "Make stories of an idea, a text or a checklist"),
@@ -51,7 +44,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # name: (where it lives, one 
         "status": ("status", "Show how the run stands and what to do next"),
         "stories": ("story_list", "List, check and edit the stories"),
         "log": ("log", "Show what the agent said and did"),
-        "monitor": ("report", "Watch and steer the run on one screen"),
+        "monitor": ("serve", "Watch and steer the run on one screen"),
         "serve": ("serve", "Show the run as a live page in a browser"),
         "report": ("report", "Show what a run did, proved and cost"),
         "pr": ("pr", "Push the run's branch, open or update its pull request"),
@@ -59,8 +52,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # name: (where it lives, one 
     },
     "Answer": {
         "answer": ("steering", "Answer what a story waits for"),
-        "review": ("review", "Walk through what passed: accept or send back"),
-        "reject": ("review", "Send a passed story back, with your words"),
+        "review": ("report", "Walk through what passed: accept or send back"),
+        "reject": ("report", "Send a passed story back, with your words"),
         "note": ("steering", "Add a note to the prompts to come"),
         "skip": ("steering", "Set a story aside for now"),
         "retry": ("steering", "Open a story again"),
@@ -106,8 +99,6 @@ Also: --mode script (run), --cb-status and --cb-reset (circuit), --aggregate (le
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command only when it is used."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
 
@@ -155,10 +146,58 @@ def ralph(ctx: click.Context) -> None:
         if problem := passed_over(Path.cwd()):
             output.warn(f"{problem[0]}. {problem[1]}")
     if ctx.invoked_subcommand is None:
-        from ralphloop.cli.status import show_status
+        from ralphloop.cli.status import status
 
-        show_status()
+        ctx.invoke(status)
         output.emit_lines(["", "ralph --help lists all commands."])
+
+
+@click.command()
+@click.argument("page", required=False)
+def docs(page: str | None) -> None:
+    """List the guides and references of this version, or show one of them.
+
+    \b
+    ralph docs first-night
+    ralph docs reference/agents
+    """
+    from importlib.resources import files
+
+    # A clone has them beside the package, an installation inside; guides come first.
+    package = Path(str(files("ralphloop")))
+    places = (package / "docs", package.parents[1] / "docs")
+    here = next(place for place in places if (place / "guides").is_dir())
+    found = [*sorted(here.glob("guides/*.md")), *sorted(here.glob("reference/*.md"))]
+    pages = {path.relative_to(here).with_suffix("").as_posix(): path for path in found}
+    if page is None:
+        width = max(map(len, pages), default=0) + 2
+        for name, path in pages.items():
+            title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+            output.emit_lines(output.row(name, title, width=width))
+        return
+    asked = next((path for name, path in pages.items() if f"/{name}".endswith(f"/{page}")), None)
+    if asked is None:
+        raise UsageError(f"there is no page {page[:40]!r}", "`ralph docs` lists them.")
+    output.emit_markdown(asked.read_text(encoding="utf-8"))
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script of a shell; load it from your shell's start-up file.
+
+    \b
+    eval "$(ralph completion bash)"          in ~/.bashrc
+    eval "$(ralph completion zsh)"           in ~/.zshrc
+    ralph completion fish | source           in ~/.config/fish/config.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    if made is not None:
+        script = made(ctx.find_root().command, {}, "ralph", "_RALPH_COMPLETE").source()
+        output.emit_lines([script.rstrip()])
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -169,7 +208,12 @@ def run(arguments: Sequence[str]) -> int:
 
         return shell_complete(ralph, {}, "ralph", "_RALPH_COMPLETE", wanted)
     try:
-        code = _run_command(arguments)
+        # The steps of click's `main`, which would end a broken pipe with a code of its own.
+        try:
+            with ralph.make_context("ralph", spelled_out(arguments)) as ctx:
+                result = ralph.invoke(ctx)
+        except click.exceptions.Exit as ending:
+            result = ending.exit_code
         sys.stdout.flush()  # here, where a reader that has left can still be handled
     except BrokenPipeError:
         output.silence(sys.stdout)
@@ -182,17 +226,15 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         return _report_click_error(error)
     except Exception as error:  # noqa: BLE001 - the last place that can turn a bug into words
-        return _report_bug(error)
-    return code
+        if os.environ.get("RALPH_DEBUG"):
+            import traceback
 
-
-def _run_command(arguments: Sequence[str]) -> int:
-    """The steps of click's `main`, which would end a broken pipe with a code of its own."""
-    try:
-        with ralph.make_context("ralph", spelled_out(arguments)) as ctx:
-            result = ralph.invoke(ctx)
-    except click.exceptions.Exit as ending:
-        return ending.exit_code
+            output.note("".join(traceback.format_exception(error)).rstrip())
+        else:
+            step = "run the same command with RALPH_DEBUG=1 for the traceback, and report it"
+            what = f"{type(error).__name__}: {error}"[:300]
+            output.error(f"internal error: {what}", step)
+        return ExitCode.INTERNAL
     return result if isinstance(result, int) else ExitCode.COMPLETE
 
 
@@ -224,17 +266,3 @@ def _report_click_error(error: click.ClickException) -> int:
         step = f"options stand behind the command, such as: ralph run {error.option_name}"
     output.error(error.format_message(), step)
     return ExitCode.USAGE
-
-
-def _report_bug(error: Exception) -> int:
-    if os.environ.get("RALPH_DEBUG"):
-        import traceback
-
-        output.note("".join(traceback.format_exception(error)).rstrip())
-        return ExitCode.INTERNAL
-    summary = f"{type(error).__name__}: {error}"[:300]
-    output.error(
-        f"internal error: {summary}",
-        "run the same command with RALPH_DEBUG=1 for the traceback, and report it",
-    )
-    return ExitCode.INTERNAL

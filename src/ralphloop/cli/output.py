@@ -1,13 +1,9 @@
-"""All that ralph prints.
+"""All that ralph prints: stdout has what was asked for, stderr what people should know besides.
 
-stdout carries what was asked for, stderr what a person should know besides.  Colour appears only
-on a terminal and never when `NO_COLOR` is set.  Nothing heavy is imported: every command passes
-through here.
-
-Words that come from files or agents may carry terminal control sequences.  Everything printed
-passes one gate, which leaves nothing but colours; `safe` takes those off, too.  Only `emit_bytes`
-is exact, for `ralph log --raw`.  What stands in two columns, a label and a text wrapped to the
-terminal's width, is made safe and one line here, once.
+Colour appears only on a terminal and never when `NO_COLOR` is set.  Nothing heavy is imported:
+every command passes through here.  Words of files or agents may carry terminal control sequences:
+everything printed passes one gate, which leaves nothing but colours; `safe` takes those off, too.
+Only `emit_bytes` is exact, for `ralph log --raw`.
 """
 
 import json
@@ -17,14 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-_STYLES = {
-    "bold": "1",
-    "dim": "2",
-    "red": "31",
-    "green": "32",
-    "yellow": "33",
-    "cyan": "36",
-}
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 _STDOUT, _STDERR = 1, 2
 _LABEL_WIDTH = 13
 _NARROWEST, _WIDEST = 50, 110
@@ -136,7 +125,6 @@ def key(prompt: str, known: str, *, err: bool = False) -> str:
 
 
 def emit_bytes(chunk: bytes) -> None:
-    """Print what was asked for exactly as it is."""
     sys.stdout.flush()
     sys.stdout.buffer.write(chunk)
 
@@ -151,11 +139,13 @@ def note(message: str) -> None:
 
 def warn(message: str) -> None:
     """Say what a person should look at, without stopping."""
-    _complain(paint("warning:", "yellow", stream=sys.stderr), message, "")
+    _beside(f"{paint('warning:', 'yellow', stream=sys.stderr)} {safe(message)}")
 
 
 def error(message: str, next_step: str = "") -> None:
-    _complain(paint("error:", "red", stream=sys.stderr), message, next_step)
+    _beside(f"{paint('error:', 'red', stream=sys.stderr)} {safe(message)}")
+    if next_step:
+        _beside(f"  next: {safe(next_step)}")
 
 
 def paint(text: str, *styles: str, stream: TextIO | None = None) -> str:
@@ -199,12 +189,6 @@ def silence(stream: TextIO) -> None:
     os.close(devnull)
 
 
-def _complain(label: str, message: str, next_step: str) -> None:
-    _beside(f"{label} {safe(message)}")
-    if next_step:
-        _beside(f"  next: {safe(next_step)}")
-
-
 def _beside(line: str) -> None:
     """What stands beside the result ends nothing, also where nobody reads it any more."""
     try:
@@ -215,5 +199,4 @@ def _beside(line: str) -> None:
 
 
 def speaks_unicode(stream: TextIO) -> bool:
-    """Whether the stream takes every character."""
     return (stream.encoding or "").lower().replace("-", "") == "utf8"

@@ -1,15 +1,14 @@
 """`ralph plan`: from words, a file or a story that got stuck to stories that can be checked.
 
-What already is a list is converted; prose is read by an agent that may look at the repository and
-change nothing.  Nothing is written before a person accepts it (`--yes` stands for that), and no
-command that was proposed is run before a person says yes to just that.
+Nothing is written before a person accepts it (`--yes` stands for that), and no command that was
+proposed is run before a person says yes to just that.
 """
 
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -21,20 +20,15 @@ from ralphloop.agents.base import Inquiry
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.cli.config import settle_trust
-from ralphloop.cli.given import DURATION, MONEY, json_option
+from ralphloop.cli.given import DURATION, FILE, MONEY, json_option
+from ralphloop.cli.steering import refuse_agent
 from ralphloop.cli.story_list import sample_stories
 from ralphloop.config.load import load_config
-from ralphloop.core.story_state import StoryState
+from ralphloop.core.model import CheckStatus
+from ralphloop.core.run_state import StoryState
 from ralphloop.core.totals import spent_words
-from ralphloop.errors import (
-    AgentUnavailable,
-    ExitCode,
-    InputError,
-    Level,
-    RalphError,
-    UsageError,
-)
-from ralphloop.loop.confine import confine
+from ralphloop.errors import AgentUnavailable, ExitCode, InputError, Level, RalphError, UsageError
+from ralphloop.loop.confine import confine, working_box
 from ralphloop.loop.prepare import (
     MAX_PROMPT_BYTES,
     Options,
@@ -55,10 +49,9 @@ from ralphloop.plan.conversation import (
     spec_text,
     text_of_split,
 )
-from ralphloop.plan.convert import Entry, convert, made
+from ralphloop.plan.convert import convert, made
 from ralphloop.plan.draft import (
     Draft,
-    Shelf,
     drafted,
     examined,
     look_at_shelf,
@@ -66,24 +59,24 @@ from ralphloop.plan.draft import (
     write,
     write_split,
 )
+from ralphloop.proc.sandbox import NONE
 from ralphloop.project import find_project, relative
 from ralphloop.repo.git import Git
 from ralphloop.repo.github import issues_as_text
 from ralphloop.room import read_regular
-from ralphloop.stories.edit import position
 from ralphloop.stories.lint import as_lines
 from ralphloop.stories.names import label, slug
+from ralphloop.stories.source import position
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import clean, counted, one_line
 from ralphloop.trust import grants_of
-from ralphloop.ui.steering import refuse_agent
 
 Wanted = dict[str, object]
 
 _LONG = 600  # characters: what is longer is kept as a spec
 _MOST_STAT = 4_000
+_PATIENCE_S = 120.0  # for one verify command
 _FILES = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
-_FILE = click.Path(path_type=Path)
 _KEYS = "[a]ccept, [e]dit, or [q]uit and throw it away"
 _CHOICE = click.Choice(["a", "e", "q"], case_sensitive=False)
 _row = partial(output.row, width=10)
@@ -95,15 +88,15 @@ _row = partial(output.row, width=10)
 @click.option("--label", "labels", multiple=True, metavar="L", help="Open issues with this label.")
 @click.option("--repo", metavar="OWNER/NAME", help="Whose issues, if not those of the remote.")
 @click.option("--split", metavar="ID", help="Make two to four smaller stories of this one.")
-@click.option("--prd", type=_FILE, help="The story file to extend.")
+@click.option("--prd", type=FILE, help="The story file to extend.")
 @click.option("--replace", is_flag=True, help="Begin the list anew; the old one is kept.")
 @click.option("--ask", "must_ask", is_flag=True, help="Ask an agent also where it is a list.")
 @click.option("--agent", help="Which agent reads and proposes; else that of ralph.toml.")
 @click.option("--model", help="Which model it should use.")
 @click.option("--max-cost", type=MONEY, default="5", help="Dollars for all its starts; default 5.")
 @click.option("--max-time", type=DURATION, default="20m", help="For all its starts; default 20m.")
-@click.option("--questions", type=_FILE, help="Write what it asks to this file, and end.")
-@click.option("--answers", type=_FILE, help="That file, with your answers.")
+@click.option("--questions", type=FILE, help="Write what it asks to this file, and end.")
+@click.option("--answers", type=FILE, help="That file, with your answers.")
 @click.option("--yes", is_flag=True, help="Write without asking; nothing proposed is run.")
 @click.option(
     "--try", "trying", is_flag=True, help="Run each proposed verify once, before writing."
@@ -117,7 +110,7 @@ def plan(
     labels: tuple[str, ...],
     repo: str | None,
     **wanted: object,
-) -> int:
+) -> None:
     """Make stories of an idea, a document or a checklist, and look at them before they are written.
 
     \b
@@ -130,46 +123,29 @@ def plan(
         told = "--split takes its words from the story, --issue from GitHub"
         raise UsageError(told, "Leave out all but one.")
     source = None if split or issues or labels else source_of(words)
-    setup = _setup(wanted)
-    if issues or labels:
-        text = issues_as_text(Git(setup.project.root), issues, labels, repo=repo)
-        source = PlanText(text, is_strangers=True)
-    if (split or wanted["replace"]) and look(setup.project, now=time.time()).working:
-        # What vanishes from the list while an agent works is taken for its doing.
-        raise UsageError(
-            "an agent is at work on this list", "`ralph pause`, and wait until it ends."
-        )
-    desk = PlanDesk(setup, wanted, _shelf(setup, wanted["prd"]))
-    return _plan(desk, wanted, source) if source else _split(desk, wanted, split or "")
-
-
-def _setup(wanted: Wanted) -> Setup:
     project = find_project()
-    refuse_agent(project, "plan", time.time())
+    refuse_agent(project, "plan")
     named = {"agent.name": wanted["agent"], "agent.model": wanted["model"]}
     flags = {name: value for name, value in named.items() if value is not None}
     options = Options(start=Path.cwd(), flags=flags)
     loaded = load_config(project.root, env=options.env, flags=flags)
     setup = assemble(options, project, loaded.config, None, open_repository(project.root))
-    return msgspec.structs.replace(setup, grants=grants_of(loaded, project.root))
-
-
-def _shelf(setup: Setup, given: object) -> Shelf:
-    """The list that is there, or the place of one."""
-    config, project = setup.config, setup.project
-    try:
-        path = given if isinstance(given, Path) else story_file(project, None, config)
-    except InputError:
-        path = project.root / config.stories.prd
-    return look_at_shelf(path)
-
-
-# --- a plan on the desk: shown, edited, tried, and written once it is accepted -------------------
+    setup = msgspec.structs.replace(setup, grants=grants_of(loaded, project.root))
+    if issues or labels:
+        text = issues_as_text(Git(project.root), issues, labels, repo=repo)
+        source = PlanText(text, is_strangers=True)
+    if (split or wanted["replace"]) and look(project, now=time.time()).working:
+        # What vanishes from the list while an agent works is taken for its doing.
+        step = "`ralph pause`, and wait until it ends."
+        raise UsageError("an agent is at work on this list", step)
+    desk = PlanDesk(setup, wanted)
+    if source:
+        _plan(desk, wanted, source)
+    else:
+        _split(desk, wanted, split or "")
 
 
 class PlanResult(NamedTuple):
-    """A plan, and what is known of how it came about."""
-
     draft: Draft
     kind: str
     about: Mapping[str, str] = {}  # what its source says of the whole
@@ -184,8 +160,14 @@ class PlanResult(NamedTuple):
 class PlanDesk:
     """Who can be asked, and what may be done with a plan."""
 
-    def __init__(self, setup: Setup, wanted: Mapping[str, object], shelf: Shelf) -> None:
-        self.setup, self.shelf, self.root = setup, shelf, setup.project.root
+    def __init__(self, setup: Setup, wanted: Mapping[str, object]) -> None:
+        project, config, given = setup.project, setup.config, wanted["prd"]
+        self.setup, self.root = setup, project.root
+        try:  # the list that is there, or the place of one
+            path = given if isinstance(given, Path) else story_file(project, None, config)
+        except InputError:
+            path = self.root / config.stories.prd
+        self.shelf = shelf = look_at_shelf(path)
         self.as_json, self.yes = bool(wanted["as_json"]), bool(wanted["yes"])
         self.dry_run, self.trying = bool(wanted["dry_run"]), bool(wanted["trying"])
         self.asking = not (self.yes or self.as_json) and sys.stdin.isatty() and sys.stderr.isatty()
@@ -200,63 +182,51 @@ class PlanDesk:
             ways = "Add --yes, --json, --dry-run or --questions FILE."
             raise UsageError("nobody can be asked here", ways)
 
-    def settle(
-        self, found: PlanResult, put: Callable[[list[Entry]], Path | None] | None = None
-    ) -> int:
-        """Show it, let it be edited, and write it once it is accepted."""
+    def settle(self, found: PlanResult, split: str = "") -> None:
         self.insist_on_reader()
         if not found.draft.entries:
             output.emit_lines([*map(output.safe, found.draft.told), "There is nothing to add."])
-            return ExitCode.COMPLETE
+            return
         self._show(found)
         result = None if self.dry_run or (self.as_json and not self.yes) else self._accepted(found)
         if result is None:
             self._emit(found, None, None)
-            return ExitCode.COMPLETE
+            return
         result = result._replace(draft=self._tried(result.draft))
         text, place = result.spec
         if text:
             write_atomic(self.root / place, text.encode(), within=self.root, parents=True)
-        entries, about = result.draft.entries, {"project": self.root.name, **result.about}
-        room, anew = self.setup.project.directory, bool(self.replace)
-        kept = put(entries) if put else write(self.shelf, entries, room, replace=anew, **about)
+        entries, room = result.draft.entries, self.setup.project.directory
+        if split:
+            kept: Path | None = write_split(self.shelf, split, entries, room)
+        else:
+            about = {"project": self.root.name, **result.about}
+            kept = write(self.shelf, entries, room, replace=bool(self.replace), **about)
         self._emit(result, self.shelf.path, kept)
-        return ExitCode.COMPLETE
-
-    def keep(self, draft: Draft) -> None:
-        """It was paid for: whatever becomes of it here, `ralph plan` can read it again."""
-        data = json.dumps({"userStories": draft.entries}, indent=2, ensure_ascii=False).encode()
-        place = plan_room(self.setup.project.directory)
-        write_atomic(place / "proposal.json", data + b"\n", durable=False)
 
     def _accepted(self, result: PlanResult) -> PlanResult | None:
         """The plan as it is or as it was edited; None: it is thrown away."""
         if self.yes and result.refused:
             kept = relative(self.setup.project.directory / "plan" / "proposal.json", self.root)
-            raise InputError(
-                f"the linter refuses {counted(len(result.refused), 'thing')} in the proposal",
-                f"Nothing was written. Mend {kept} and run: ralph plan {kept} --yes",
-            )
-        key = "a" if self.yes else ""
-        while key != "a":
+            told = f"the linter refuses {counted(len(result.refused), 'thing')} in the proposal"
+            step = f"Nothing was written. Mend {kept} and run: ralph plan {kept} --yes"
+            raise InputError(told, step)
+        while not self.yes:
             key = click.prompt(_KEYS, type=_CHOICE, show_choices=False, err=True)
             if key == "q":
                 return None
-            if key == "e":
-                result = result._replace(draft=self._edited(result.draft))
-                self._show(result)
+            if key == "a":
+                break
+            text = json.dumps(result.draft.entries, indent=2, ensure_ascii=False) + "\n"
+            try:
+                entries = json.loads(click.edit(text, extension=".json") or text)
+                draft = examined([{**entry, "passes": False} for entry in entries], self.base)
+                result = result._replace(draft=draft)
+            except (RalphError, ValueError, TypeError) as error:  # it is said, nothing is lost
+                words = f"what you wrote cannot be used: {one_line(str(error), 500)}"
+                output.error(words, "press e again")
+            self._show(result)
         return result
-
-    def _edited(self, draft: Draft) -> Draft:
-        """The same as the person wants it; what cannot be read is said, and nothing is lost."""
-        text = json.dumps(draft.entries, indent=2, ensure_ascii=False) + "\n"
-        try:
-            entries = json.loads(click.edit(text, extension=".json") or text)
-            return examined([{**entry, "passes": False} for entry in entries], self.base)
-        except (RalphError, ValueError, TypeError) as error:
-            words = error.message if isinstance(error, RalphError) else str(error)
-            output.error(f"what you wrote cannot be used: {one_line(words, 500)}", "press e again")
-            return draft
 
     def _tried(self, draft: Draft) -> Draft:
         """Run the proposed commands where a person said yes to that; those that cannot start go."""
@@ -266,19 +236,28 @@ class PlanDesk:
             entries[story.id]["verifyTried"] = outlook.NOT_TRIED
         if not commands or not (self.trying or self.asking):
             return draft
-        box, where = outlook.box_for(self.setup)
+        setup, box, where = self.setup, None, "in the sandbox, without a network"
+        try:
+            box = working_box(setup.config, setup.project, setup.repo, os.environ)
+            box = msgspec.structs.replace(box, network=NONE, relay="")
+        except RalphError as error:
+            where = f"with your own rights: no sandbox works here ({error.message})"
         question = f"Run {counted(len(commands), 'verify command')} once now, {where}?"
         if not self.trying and not click.confirm(question, default=False, err=True):
             return draft
         output.note(f"trying {where}")
-        for name, mark, words in outlook.try_all(self.setup, commands, box, output.note):
-            output.note(f"  {label(name)}: {mark or f'refused, it cannot start: {words}'}")
-            entries[name]["verifyTried"] = mark
-            if not mark:
-                del entries[name]["verify"], entries[name]["verifyTried"]
+        patience = min(_PATIENCE_S, setup.config.checks.timeout)
+        for story in commands:
+            argv, entry = story.verify or (), entries[story.id]
+            result, trouble = outlook.try_once(argv, self.root, patience, box, output.note)
+            if trouble:
+                mark = f"refused, it cannot start: {trouble.words}"
+                del entry["verify"], entry["verifyTried"]
+            else:
+                is_green = result is not None and result.status is CheckStatus.PASSED
+                entry["verifyTried"] = mark = outlook.GREEN if is_green else outlook.RED
+            output.note(f"  {label(story.id)}: {mark}")
         return examined(draft.entries, self.base, draft.told)
-
-    # --- what is shown ---
 
     def _expected(self, draft: Draft) -> tuple[list[str], outlook.Estimate]:
         pairs = zip(draft.stories, draft.entries, strict=True)
@@ -287,23 +266,21 @@ class PlanDesk:
         return sizes, outlook.estimated(sizes, past)
 
     def _show(self, result: PlanResult) -> None:
-        if not self.as_json:
-            output.emit_lines(map(output.safe, self._lines(result)))
-
-    def _lines(self, result: PlanResult) -> Iterator[str]:
+        if self.as_json:
+            return
         draft, (sizes, estimate) = result.draft, self._expected(result.draft)
         doubted = {one.story for one in draft.remarks}
-        yield from outlook.table(draft.stories, sizes, doubted, whole=bool(result.starts))
+        lines = [*outlook.table(draft.stories, sizes, doubted, whole=bool(result.starts))]
         if any(story.depends_on for story in draft.stories):
-            yield from ("", *outlook.tree(draft.stories))
-        yield ""
-        yield from _row("estimate", estimate.words())
+            lines += ["", *outlook.tree(draft.stories)]
+        lines += ["", *_row("estimate", estimate.words())]
         if result.starts:
-            yield from _row("cost", f"this plan: {spent_words(result.dollars, result.unpriced)}")
+            lines += _row("cost", f"this plan: {spent_words(result.dollars, result.unpriced)}")
         for line in draft.told:
-            yield from _row("note", line)
+            lines += _row("note", line)
         for line in as_lines(draft.remarks):
-            yield from _row("!", line)
+            lines += _row("!", line)
+        output.emit_lines(map(output.safe, lines))
 
     def _emit(self, result: PlanResult, written: Path | None, kept: Path | None) -> None:
         draft = result.draft
@@ -333,12 +310,7 @@ class PlanDesk:
             output.note(f"next: {add}ralph run --dry-run")
 
 
-# --- what is to be planned -----------------------------------------------------------------------
-
-
 class PlanText(NamedTuple):
-    """A text, and where it stands."""
-
     text: str
     path: Path | None = None
     is_strangers: bool = False  # read by the agent that plans, and by no other
@@ -365,21 +337,20 @@ def source_of(words: tuple[str, ...]) -> PlanText:
     return source
 
 
-def _plan(desk: PlanDesk, wanted: Wanted, source: PlanText) -> int:
-    """Convert or ask, show, and write what is accepted."""
+def _plan(desk: PlanDesk, wanted: Wanted, source: PlanText) -> None:
     must_ask = wanted["must_ask"] or source.is_strangers
     found = None if must_ask else convert(source.text, source.path.name if source.path else "")
     if found is None:
-        return desk.settle(_proposed(desk, wanted, source))
+        desk.settle(_proposed(desk, wanted, source))
+        return
     draft = drafted(found.entries, desk.base)
     if found.done:
         draft.told.insert(0, f"{counted(found.done, 'story')} marked as done there: left out")
     about = made(project=found.project, description=found.description)
-    return desk.settle(PlanResult(draft, found.kind, {k: str(v) for k, v in about.items()}))
+    desk.settle(PlanResult(draft, found.kind, {k: str(v) for k, v in about.items()}))
 
 
-def _split(desk: PlanDesk, wanted: Wanted, name: str) -> int:
-    """Smaller stories in the place of one."""
+def _split(desk: PlanDesk, wanted: Wanted, name: str) -> None:
     shelf, setup = desk.shelf, desk.setup
     story = shelf.stories[position(shelf.listing, name)]
     if story.passes:
@@ -390,11 +361,7 @@ def _split(desk: PlanDesk, wanted: Wanted, name: str) -> int:
         told = setup.repo.git.attempt("show", "--stat", "--format=", state.saved_ref, "--")
         changed = told.stdout[-_MOST_STAT:].decode("utf-8", "replace")
     source = PlanText(text_of_split(story, state, changed))
-    result = _proposed(desk, wanted, source, split=name, left_at=state.saved_ref)
-    return desk.settle(result, lambda it: write_split(shelf, name, it, setup.project.directory))
-
-
-# --- asking an agent -----------------------------------------------------------------------------
+    desk.settle(_proposed(desk, wanted, source, split=name, left_at=state.saved_ref), name)
 
 
 def _proposed(
@@ -408,24 +375,7 @@ def _proposed(
         raise click.exceptions.Exit(ExitCode.COMPLETE)
     if not wanted["questions"]:
         desk.insist_on_reader()
-    asker = _asker(desk, wanted)
-    try:
-        ask = partial(_ask, desk, wanted)
-        draft, refused, answers = propose(asker, desk.setup, brief, ask, output.note)
-    finally:
-        if asker.starts:
-            cost = spent_words(asker.usage.dollars, asker.unpriced)
-            output.note(f"asked {asker.member.by} {counted(asker.starts, 'time')}: {cost}")
-    spec = _spec(desk.root, source, answers) if not split else ("", "")
-    for entry in draft.entries if spec[1] else ():
-        entry.setdefault("parent_spec", spec[1])
-    desk.keep(draft)
-    paid = (asker.usage.dollars, asker.unpriced, asker.starts)
-    return PlanResult(draft, "proposal", {}, tuple(refused), answers, spec, *paid)
-
-
-def _asker(desk: PlanDesk, wanted: Wanted) -> Asker:
-    """Whoever may be asked, once everything is settled that must be before it is started."""
+    # Everything is settled that must be before it is started.
     settle_trust(desk.setup)
     desk.setup = confine(desk.setup)
     member = desk.setup.crew[0]
@@ -437,7 +387,23 @@ def _asker(desk: PlanDesk, wanted: Wanted) -> Asker:
     bounds = f"at most {f'${cost:.2f} and ' * bool(cost)}{format_duration(seconds)}"
     output.note(f"asking {member.by}, which only reads: {bounds}")
     tell = (lambda line: output.note(f"  {one_line(line, 100)}")) if desk.asking else lambda _: None
-    return Asker(desk.setup, max_cost=cost, max_time=seconds, tell=tell)
+    asker = Asker(desk.setup, max_cost=cost, max_time=seconds, tell=tell)
+    try:
+        ask = partial(_ask, desk, wanted)
+        draft, refused, answers = propose(asker, desk.setup, brief, ask, output.note)
+    finally:
+        if asker.starts:
+            paid = spent_words(asker.usage.dollars, asker.unpriced)
+            output.note(f"asked {member.by} {counted(asker.starts, 'time')}: {paid}")
+    spec = _spec(desk.root, source, answers) if not split else ("", "")
+    for entry in draft.entries if spec[1] else ():
+        entry.setdefault("parent_spec", spec[1])
+    # It was paid for: whatever becomes of it here, `ralph plan` can read it again.
+    data = json.dumps({"userStories": draft.entries}, indent=2, ensure_ascii=False).encode()
+    place = plan_room(desk.setup.project.directory)
+    write_atomic(place / "proposal.json", data + b"\n", durable=False)
+    found = PlanResult(draft, "proposal", {}, tuple(refused), answers, spec)
+    return found._replace(dollars=asker.usage.dollars, unpriced=asker.unpriced, starts=asker.starts)
 
 
 def _spec(root: Path, source: PlanText, answers: tuple[PlanQuestion, ...]) -> tuple[str, str]:

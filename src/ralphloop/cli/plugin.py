@@ -1,12 +1,12 @@
-"""`ralph plugin`: put the Claude Code plugin where Claude Code can use it.
+"""`ralph plugin` puts the plugin where Claude Code can use it; `ralph hook` is what that calls.
 
-The plugin in the package calls `ralph`, which works wherever that is on PATH.  A copy made here
-calls the very `ralph` that made it by its full path, so it also works from a virtual environment
-and with spaces in the path: hooks are argument lists, never a line for a shell.
+The plugin in the package calls the `ralph` on PATH.  A copy made here calls the one that made it by
+its full path, so it also works from a virtual environment and with spaces in the path: hooks are
+argument lists, never a line for a shell.
 
-`ralph hook` is what the plugin calls.  The events of every session are answered before this module
-is ever imported.  Here are the commands a person types in a session: Claude Code hands them over as
-JSON, so no shell ever sees their arguments, and an answer that needs no model costs nothing.
+The events of every session are answered before this module is ever imported.  Here are the commands
+a person types in a session, handed over as JSON: no shell ever sees their arguments, and an answer
+that needs no model costs nothing.
 """
 
 import io
@@ -15,7 +15,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -28,8 +28,8 @@ from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.core import readable
 from ralphloop.errors import AgentUnavailable, RalphError, UsageError
-from ralphloop.hook.answer import Answer, refused
 from ralphloop.hook.entry import EVENTS, read_input, write_answer
+from ralphloop.hook.turn import Answer, refused
 from ralphloop.journal.holder import read_holder
 from ralphloop.proc.run import Output, ourselves, run_command
 from ralphloop.project import find_project
@@ -62,9 +62,15 @@ def path() -> None:
 @plugin.command()
 def install() -> None:
     """Add the plugin to Claude Code, for you, in every project."""
-    place = _made()
+    place, taken = _made(), list[str]()
     _tell_claude(["plugin", "marketplace", "add", str(place)], ["plugin", "install", _NAME])
-    taken = [f"/{path.stem}" for path in _short_commands(place)]
+    for file in sorted((place / _COMMANDS).glob("*.md")):  # which get their short names, too
+        short = _claude_home() / _COMMANDS / file.name
+        if short.exists() and not is_short_command(file.stem):
+            taken.append(f"/{file.stem}")
+            continue
+        data = file.read_bytes() + b"\n" + _WRITTEN_BY_US + b"\n"
+        write_atomic(short, data, parents=True)
     ralph = f"/{PREFIX}ralph" if "/ralph" in taken else "/ralph"
     output.emit_lines([f"Installed. In a new session: {ralph} --dry-run, then {ralph} ({place})"])
     if taken:
@@ -93,19 +99,6 @@ def is_short_command(name: str) -> bool:
         return False
 
 
-def _short_commands(place: Path) -> list[Path]:
-    """Give the plugin's commands their short names; returns those that are taken."""
-    taken = []
-    for file in sorted((place / _COMMANDS).glob("*.md")):
-        short = _claude_home() / _COMMANDS / file.name
-        if short.exists() and not is_short_command(file.stem):
-            taken.append(short)
-            continue
-        data = file.read_bytes() + b"\n" + _WRITTEN_BY_US + b"\n"
-        write_atomic(short, data, parents=True)
-    return taken
-
-
 def _claude_home() -> Path:
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
 
@@ -118,20 +111,27 @@ def _tell_claude(*steps: list[str], may_be_gone: bool = False) -> None:
     for step in steps:
         ended = run_command([claude, *step], timeout_s=_TIMEOUT_S)
         if ended.returncode != 0 and not (may_be_gone and "not found" in ended.said.lower()):
-            raise AgentUnavailable(
-                f"`claude {' '.join(step)}` failed: {ended.said[-500:]}",
-                "Run that command to see more.",
-            )
+            told = f"`claude {' '.join(step)}` failed: {ended.said[-500:]}"
+            raise AgentUnavailable(told, "Run that command to see more.")
 
 
 def _made() -> Path:
-    """The plugin with this installation's own command in its hooks; made anew each time."""
-    place = _place()
+    """The plugin with this very installation in its hooks and manifest; made anew each time."""
+    place, script = _place(), Path(sys.executable).with_name("ralph")
+    called = [str(script)] if os.access(script, os.X_OK) else ourselves()
     with as_file(files("ralphloop.plugin")) as source:
         for file in sorted(source.rglob("*")):
             if file.is_file() and file.suffix in (".json", ".md"):
-                name = file.relative_to(source)
-                write_atomic(place / name, _own(name, file.read_bytes()), parents=True)
+                name, content = file.relative_to(source), file.read_bytes()
+                made = json.loads(content) if name in (_HOOKS, _MANIFEST) else {}
+                if name == _MANIFEST:
+                    made["version"] = __version__
+                rules = [rule for event in made.get("hooks", {}).values() for rule in event]
+                for handler in (handler for rule in rules for handler in rule["hooks"]):
+                    handler["command"], handler["args"] = called[0], [*called[1:], *handler["args"]]
+                if made:
+                    content = (json.dumps(made, indent=2) + "\n").encode()
+                write_atomic(place / name, content, parents=True)
     return place
 
 
@@ -139,22 +139,6 @@ def _place() -> Path:
     base = Path(os.environ.get("XDG_DATA_HOME", ""))
     home = base if base.is_absolute() else Path.home() / ".local" / "share"
     return home / "ralph" / "claude-plugin"
-
-
-def _own(name: Path, content: bytes) -> bytes:
-    """The hooks call this very installation, and the manifest has its version."""
-    if name not in (_HOOKS, _MANIFEST):
-        return content
-    made = json.loads(content)
-    if name == _MANIFEST:
-        made["version"] = __version__
-    else:
-        script = Path(sys.executable).with_name("ralph")
-        called = [str(script)] if os.access(script, os.X_OK) else ourselves()
-        rules = [rule for event in made["hooks"].values() for rule in event]
-        for handler in (handler for rule in rules for handler in rule["hooks"]):
-            handler["command"], handler["args"] = called[0], [*called[1:], *handler["args"]]
-    return (json.dumps(made, indent=2) + "\n").encode()
 
 
 @click.command()
@@ -176,8 +160,6 @@ def hook(event: str) -> None:
 
 
 class _Typed(msgspec.Struct, frozen=True):
-    """A command as it was typed in a session."""
-
     command_name: str = ""
     command_args: str = ""
     cwd: str = ""
@@ -186,7 +168,6 @@ class _Typed(msgspec.Struct, frozen=True):
 
     @property
     def prefix(self) -> str:
-        """What stands before the command's name."""
         return self.command_name.removesuffix(self.name)
 
     @property
@@ -208,26 +189,46 @@ def _answered(typed: _Typed) -> Answer | None:
             case "cancel-ralph":
                 return refused(_cancelled(typed.place, typed.session_id))
             case "ralph-status":
-                from ralphloop.cli.status import show_status
+                from ralphloop.cli.status import status
 
-                return refused(_as_typed(_printed(show_status), typed))
+                # With commands by the names they have in this session, where they have one.
+                ralph = f"`/{typed.prefix}ralph"
+                shown = _printed(lambda: click.Context(status).invoke(status))
+                text = shown.replace("`ralph status`", f"{ralph}-status`")
+                reset = "`ralph circuit reset` and `ralph run"
+                text = text.replace(reset, f"{ralph} --reset-circuit").replace("`ralph run", ralph)
+                holder = read_holder(find_project(typed.place).directory)
+                if holder is not None and holder.session == typed.session_id:
+                    text = text.replace("`ralph stop`", f"`/{typed.prefix}cancel-ralph`")
+                return refused(text)
         return None
     except RalphError as error:
         return refused(f"{error.message}\n  next: {error.next_step}")
     except click.ClickException as error:
         words = f"/{typed.command_name}: {error.format_message()}"
-        return refused(f"{words}\n  next: /{typed.prefix}ralph takes {_flags()}")
+        known = [param.opts[0] for param in _parser().params if param.opts[0].startswith("--")]
+        flags = ", ".join([*known, "--mode hook|script", "--overnight"])
+        return refused(f"{words}\n  next: /{typed.prefix}ralph takes {flags}")
     except Exception as error:  # noqa: BLE001 - a session must never suffer from our mistakes
         return refused(f"internal error: {type(error).__name__}: {error}")
 
 
 def _start(typed: _Typed) -> Answer:
     try:
-        words, in_script_mode = without_mode(shlex.split(typed.command_args))
+        given = iter(shlex.split(typed.command_args))
     except ValueError as error:
         raise UsageError(f"cannot read the arguments: {error}", "Close the quotation.") from None
-    cwd = typed.place
-    if in_script_mode:  # a process of its own: it outlives this session
+    words, mode, cwd = [], "hook", typed.place
+    for word in given:
+        if word == "--overnight":
+            mode = "script"
+        elif word == "--mode" or word.startswith("--mode="):
+            mode = word.partition("=")[2] or next(given, "")
+        else:
+            words.append(word)
+    if mode not in ("hook", "script"):
+        raise UsageError(f"--mode takes hook or script, not {mode!r}", "Say --mode script.")
+    if mode == "script":  # a process of its own: it outlives this session
         argv = [*ourselves(), "run", "--detach", *words]
         ended = run_command(argv, cwd=cwd, timeout_s=_DETACH_TIMEOUT_S, output=Output.TOGETHER)
         return refused(ended.said)
@@ -245,41 +246,11 @@ def _start(typed: _Typed) -> Answer:
     return begin(setup, transcript=typed.transcript_path, prefix=typed.prefix)
 
 
-def without_mode(words: Sequence[str]) -> tuple[list[str], bool]:
-    """The words without --mode and --overnight, and whether they ask for script mode."""
-    rest, mode, given = [], "hook", iter(words)
-    for word in given:
-        if word == "--overnight":
-            mode = "script"
-        elif word == "--mode" or word.startswith("--mode="):
-            mode = word.partition("=")[2] or next(given, "")
-        else:
-            rest.append(word)
-    if mode not in ("hook", "script"):
-        raise UsageError(f"--mode takes hook or script, not {mode!r}", "Say --mode script.")
-    return rest, mode == "script"
-
-
 def _parser() -> click.Command:
     from ralphloop.cli.run import run
 
     taken = [param for param in run.params if param.name in _TAKEN_FROM_RUN]
     return click.Command("ralph", params=taken, add_help_option=False)
-
-
-def _flags() -> str:
-    options = [param.opts[0] for param in _parser().params if param.opts[0].startswith("--")]
-    return ", ".join([*options, "--mode hook|script", "--overnight"])
-
-
-def _as_typed(text: str, typed: _Typed) -> str:
-    """The same with commands by the names they have in this session, where they have one."""
-    ralph, holder = f"`/{typed.prefix}ralph", read_holder(find_project(typed.place).directory)
-    text = text.replace("`ralph circuit reset` and `ralph run", f"{ralph} --reset-circuit")
-    text = text.replace("`ralph run", ralph).replace("`ralph status`", f"{ralph}-status`")
-    if holder is not None and holder.session == typed.session_id:
-        text = text.replace("`ralph stop`", f"`/{typed.prefix}cancel-ralph`")
-    return text
 
 
 def _printed(show: Callable[[], None]) -> str:
@@ -297,9 +268,8 @@ def _cancelled(place: Path, session: str | None = None) -> str:
     if holder is None or not holder.is_lease:
         return "No loop inside a session goes on here."
     if session and session != holder.session:
-        return (
-            "The loop here belongs to another session. `ralph hook cancel` in a terminal ends it."
-        )
+        ends_it = "`ralph hook cancel` in a terminal ends it."
+        return f"The loop here belongs to another session. {ends_it}"
     by = "by a person" if session else "from a terminal"
     if not release(project, holder, f"cancelled {by}"):
         return "The loop was over."

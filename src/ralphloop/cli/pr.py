@@ -1,13 +1,11 @@
 """`ralph pr`: a run's branch becomes a pull request with the morning report as its text.
 
-Only when a person asks, or has said yes to `on_end = "pr"`; never by an agent of a run.  There is
-one open pull request for a branch: the first time it is opened, afterwards its text is brought up
-to date between two marks, and what people wrote around it stays.  Whether it is a draft is decided
-when it is opened; from then on that is theirs.  What somebody closed or merged stays so.
+Only when a person asks, or has said yes to `on_end = "pr"`; never by an agent of a run.  A branch
+has one open pull request: its text is brought up to date between two marks, and what people wrote
+around it stays, as does what they made of it: a draft or none, closed or merged.
 """
 
 import os
-import time
 from collections.abc import Iterator
 from datetime import UTC
 from pathlib import Path
@@ -19,6 +17,7 @@ import msgspec
 from ralphloop.cli import output
 from ralphloop.cli.config import insist_on_person
 from ralphloop.cli.given import json_option
+from ralphloop.cli.steering import refuse_agent
 from ralphloop.errors import RalphError, RepositoryError
 from ralphloop.journal.database import belief_in
 from ralphloop.journal.seal import insist
@@ -29,7 +28,6 @@ from ralphloop.repo.github import HubPlace, Offer, asked_of, call, offer, push, 
 from ralphloop.text.plain import one_line
 from ralphloop.ui.report import gather
 from ralphloop.ui.report.values import Report
-from ralphloop.ui.steering import refuse_agent
 
 _LONGEST_BODY = 65_536  # GitHub counts characters; bytes are never fewer
 _CUT_WORDS = 600  # bytes kept for saying what was cut
@@ -43,8 +41,6 @@ _Fields = dict[str, object]
 
 
 class _Pull(msgspec.Struct):
-    """A pull request, as GitHub tells it."""
-
     number: int
     html_url: str
     state: str = "open"
@@ -74,7 +70,7 @@ def pr(run: str | None, as_json: bool, **typed: object) -> None:
     and nothing goes to the default branch.
     """
     wanted, project = SimpleNamespace(**typed), find_project()
-    refuse_agent(project, "pr", time.time())
+    refuse_agent(project, "pr")
     insist_on_person("an agent does not publish its own work")
     report, git = _report(project, run), Git(project.root)
     remote, own = remote_of(git, report.branch, wanted.remote)
@@ -83,7 +79,12 @@ def pr(run: str | None, as_json: bool, **typed: object) -> None:
     kept = {default, base} if own in (None, place) else {asked_of(None, own)[1]}  # of a fork: its
     what = offer(git, remote, report.branch, report.run, base, kept)
     head = f"{(own or place).owner}:{what.branch}"
-    known, unproven = _known(place, head, anew=wanted.new), list(_unproven(report))
+    known = _known(place, head, anew=wanted.new)
+    # What keeps a run from being verified as a whole.
+    weak = [group for group in report.groups if group.key in _NOT_PROVEN and group.count]
+    unproven = [f"{group.title.lower()} {group.count}" for group in weak]
+    unproven += [] if report.ended_at else ["the run has not ended"]
+    unproven += [] if weak or report.proof["proven"] else ["nothing was verified"]
     draft = known.draft if known else bool(unproven)
     draft = draft if wanted.draft is None else wanted.draft
     fields, done = _fields(report, known, wanted), known
@@ -139,18 +140,7 @@ def _known(place: HubPlace, head: str, *, anew: bool) -> _Pull | None:
     raise RepositoryError(told, step)
 
 
-def _unproven(report: Report) -> Iterator[str]:
-    """What keeps a run from being verified as a whole."""
-    weak = [group for group in report.groups if group.key in _NOT_PROVEN and group.count]
-    yield from (f"{group.title.lower()} {group.count}" for group in weak)
-    if not report.ended_at:
-        yield "the run has not ended"
-    if not weak and not report.proof["proven"]:
-        yield "nothing was verified"
-
-
 def _sent(place: HubPlace, known: _Pull | None, fields: _Fields, new: _Fields) -> _Pull:
-    """Open it, or bring it up to date."""
     try:
         if known is None:
             return call(place, place.path("pulls"), _Pull, {**fields, **new}, "POST")
@@ -166,7 +156,6 @@ def _sent(place: HubPlace, known: _Pull | None, fields: _Fields, new: _Fields) -
 
 
 def _told(result: _Fields, what: Offer, unproven: list[str]) -> Iterator[str]:
-    """What was done or would be, for people."""
     verb = "" if result["done"] else "would be "
     if what.branch != what.source:
         yield f"others start from {what.source}: this goes to {what.branch}, yours stays as it is"

@@ -1,21 +1,27 @@
-"""`ralph report`: what a run did, what it proved, what it cost, on one page; `ralph monitor`: the
-same while it goes on, on one screen, from any terminal.
-"""
+"""The morning: `ralph report` says on one page what a run did, what it proved and what it cost;
+`ralph review` walks through what passed, what most needs a person first."""
 
-import os
-import shutil
+import shlex
 import sys
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from ralphloop.cli import output
-from ralphloop.errors import JournalError, RepositoryError
-from ralphloop.night.look import find_run, reading
+from ralphloop.core.grading import Grade
+from ralphloop.core.run_state import Standing
+from ralphloop.errors import RepositoryError, UsageError
+from ralphloop.night.look import holder_of, own_commits, recorded
+from ralphloop.night.values import StoryLook
 from ralphloop.project import Project, find_project
+from ralphloop.stories.names import label
 
-_ONLY_ASCII = ("linux", "dumb", "vt100", "vt220")
+_INDENT = 4
+_FIRST = [Grade.NEEDS_REVIEW, Grade.CLAIMED, Grade.CHECKED, Grade.BY_HAND, Grade.VERIFIED]
+_KEYS = "[a]ccept  [r]eject  [d]iff  [s]kip  [q]uit"
+_MOST_DIFF = 4 << 20
 
 
 @click.command()
@@ -36,64 +42,120 @@ def report(run: str | None, form: str, open_it: bool) -> None:
     found = gather(project, run)
     if found is None:
         raise RepositoryError("no run has been recorded here yet", "ralph run")
-    if form == "json" and not open_it:
-        output.emit_json(found)
-    elif not open_it:
-        if form == "html":
-            output.emit_lines([as_html(found).rstrip("\n")])
-        else:
-            output.emit_markdown(as_markdown(found))
-    else:
+    if open_it:
         import webbrowser
 
         page = write(project, found)[0]
         output.emit_lines([str(page)])
         if not webbrowser.open(page.as_uri()):
             output.note("No browser could be started; open the file yourself.")
+    elif form == "json":
+        output.emit_json(found)
+    elif form == "html":
+        output.emit_lines([as_html(found).rstrip("\n")])
+    else:
+        output.emit_markdown(as_markdown(found))
 
 
 @click.command()
 @click.argument("run", required=False)
-@click.option("--theme", type=click.Choice(["dark", "light"]), default="dark", help="How it looks.")
-@click.option("--ascii", "in_ascii", is_flag=True, help="Draw with ASCII only.")
-@click.option("--once", is_flag=True, help="Print the screen as text and end.")
-def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
-    """Watch and steer the run of this project, or look at an earlier RUN.
+@click.option("--all", "everything", is_flag=True, help="Also those that were accepted.")
+def review(run: str | None, everything: bool) -> None:
+    """Walk through the stories that passed in the last run, most doubtful first, key by key.
 
-    Works beside a run in another terminal, over SSH, after a run, and without one.  Where the
-    terminal cannot draw, the screen is printed once as text.
+    \b
+    a  accept: it is no longer listed as waiting for your eyes
+    r  reject: asks why, takes its commits out and opens it again with your words
+    d  its own diff, in your pager
+    s  skip to the next        q  quit; what was decided stays
+
+    Without a terminal it prints the list.
     """
     project = find_project()
-    if run is not None:
-        with reading(project) as journal:
-            found = find_run(journal, run)
-        run = found.id if found else None
-    in_ascii = (
-        in_ascii
-        or os.environ.get("TERM") in _ONLY_ASCII
-        or os.environ.get("LC_ALL") in ("C", "POSIX")  # where Python speaks UTF-8 nevertheless
-        or not output.speaks_unicode(sys.stdout)
-    )
-    terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if once or not terminal or os.environ.get("TERM", "") in ("", "dumb"):
-        _print_once(project, run, in_ascii=in_ascii)
-        return
-    from ralphloop.ui.monitor.app import Monitor
+    with recorded(project, run) as record:
+        if record is None:
+            raise UsageError("nothing has run here yet", "`ralph run` starts one.")
+        if holder_of(project, time.time(), record.run.id) is not None:
+            raise UsageError("the run is still going on", "`ralph stop` ends it; or wait.")
+        shows = own_commits(record.iterations(), record.commits)
+        worked_on = {it.story for it in record.iterations()}
+        passed = [it for it in record.night.counted if it.standing is Standing.PASSED]
+        passed = [it for it in passed if it.story.id in worked_on]
+        passed = [it for it in passed if everything or not it.state.accepted]
+    passed.sort(key=lambda look: _FIRST.index(Grade(look.grade)))
+    found = [(look, list(shows.get(look.story.id, ()))) for look in passed]
+    if not found:
+        output.emit_lines(["Nothing waits for your review."])
+    elif sys.stdin.isatty() and sys.stdout.isatty():
+        _walk(project, found)
+    else:
+        output.emit_lines(line for one in found for line in (*_shown(project.root, *one), ""))
 
-    Monitor(project, run=run, in_ascii=in_ascii, dark=theme == "dark").run()
+
+@click.command()
+@click.argument("story")
+@click.argument("why", nargs=-1, required=True)
+def reject(story: str, why: tuple[str, ...]) -> None:
+    """Send a passed story back: an ordinary commit takes just its change out.
+
+    The story is open again and its next prompt has your words; the attempt is kept under a ref.
+    Refused where later work stands on it.
+
+    \b
+    ralph reject US-3 "The parser must keep comments"
+    """
+    from ralphloop.loop.between import send_back
+
+    output.emit_lines([output.safe(f"{send_back(find_project(), story, ' '.join(why))}.")])
 
 
-def _print_once(project: Project, run: str | None, *, in_ascii: bool) -> None:
-    from ralphloop.ui.monitor.moments import Source
-    from ralphloop.ui.monitor.paint import plain_ascii
-    from ralphloop.ui.monitor.panels import Screen
+def _git(root: Path, how: str, shows: list[str]) -> str:
+    from ralphloop.repo.git import Git
 
-    with closing(Source(project, run=run)) as source:
-        facts = source.poll()
-    if facts is None:
-        return
-    if facts.trouble:
-        raise JournalError(facts.trouble, facts.way_out)
-    width = shutil.get_terminal_size((100, 24)).columns
-    lines = Screen(facts, time.time()).as_text(width)
-    output.emit_lines(plain_ascii(line) if in_ascii else line for line in lines)
+    if not shows:
+        return ""
+    ranges = (show if ".." in show else f"{show}~1..{show}" for show in shows)
+    told = Git(root).attempt("log", "--reverse", "--format=", how, *ranges, "--")
+    return told.stdout[:_MOST_DIFF].decode("utf-8", "replace")
+
+
+def _walk(project: Project, found: list[tuple[StoryLook, list[str]]]) -> None:
+    """Story by story, each with what shows its own change."""
+    from ralphloop.loop.between import accept, send_back
+
+    for number, (look, shows) in enumerate(found, start=1):
+        story = look.story.id
+        output.emit_lines([output.paint(f"{number} of {len(found)}", "dim")])
+        output.emit_lines(_shown(project.root, look, shows))
+        while True:
+            key = output.key(f"{' ' * _INDENT}{_KEYS} ", "adrsq")
+            if key == "d":
+                click.echo_via_pager(output.safe(_git(project.root, "--patch", shows)))
+            elif key == "a":
+                accept(project, story)
+                break
+            elif key == "r":
+                why = click.prompt(f"{' ' * _INDENT}Why", default="", show_default=False)
+                if why.strip():
+                    said = send_back(project, story, why)
+                    output.emit_lines(output.row("", f"{said}.", width=_INDENT))
+                    break
+            elif key == "s":
+                break
+            else:
+                return
+        output.emit_lines([""])
+
+
+def _shown(root: Path, look: StoryLook, shows: list[str]) -> Iterator[str]:
+    story = look.story
+    name = f"{label(story.id)}: {story.title}"
+    yield from output.row("?" if look.grade == Grade.NEEDS_REVIEW else "✓", name, "bold", width=2)
+    for criterion in story.criteria:
+        yield from output.row("  -", criterion, width=_INDENT)
+    yield from output.row("", f"{look.grade}: {look.state.reason or 'no reason is known'}", width=2)
+    if stat := _git(root, "--shortstat", shows).strip():
+        yield from output.row("", stat, width=2)
+    if shows:
+        command = " && ".join(f"git show {show}" for show in shows)
+        yield from output.row("", f"`{command}`  `ralph reject {shlex.quote(story.id)} …`", width=2)

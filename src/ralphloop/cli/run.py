@@ -1,15 +1,11 @@
-"""`ralph run`: the loop, in the foreground, detached, or only as a plan; `ralph do`: the same for
-one story given in words, with the whole machinery behind it.
-"""
-
-from __future__ import annotations
+"""`ralph run`: the loop, in the foreground, detached, or only as a plan; `ralph do`: one story."""
 
 import hashlib
 import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -20,26 +16,23 @@ import msgspec
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.cli.config import agree_to_typed, trusted_setup
-from ralphloop.cli.given import COUNT, DURATION, MONEY, json_option
+from ralphloop.cli.given import COUNT, DURATION, FILE, MONEY, json_option
 from ralphloop.config.load import load_config
 from ralphloop.core.interventions import Reopened
 from ralphloop.core.model import ExitDecision
 from ralphloop.core.planning import choose
 from ralphloop.core.run_state import Desk, Frozen
 from ralphloop.errors import ExitCode, UsageError
-from ralphloop.journal.records import JsonValues
 from ralphloop.loop.prepare import Options, Setup, prepare
-from ralphloop.night.look import Placed, arranged, look, reading
+from ralphloop.night.look import Placed, arranged, look
 from ralphloop.night.values import next_steps
-from ralphloop.project import ERRANDS, Project, find_project
+from ralphloop.project import ERRANDS, find_project
 from ralphloop.repo.private_git import make_directory
 from ralphloop.text.plain import one_line
 
 if TYPE_CHECKING:
     from ralphloop.core.events import LoopEvent
-    from ralphloop.loop.ending import EndedRun
-    from ralphloop.loop.runner import Sink
-    from ralphloop.proc.steps import StopSignal
+    from ralphloop.loop.open import EndedRun
     from ralphloop.prompts import Prompt
 
 _LONGEST_TITLE = 72
@@ -54,7 +47,6 @@ def _sets(
     kind: Callable[[str], object] = str,
     metavar: str | None = None,
 ) -> Callable[[_Command], _Command]:
-    """An option that stands for a setting."""
     return click.option(flag, setting.replace(".", "__"), type=kind, help=words, metavar=metavar)
 
 
@@ -86,11 +78,9 @@ def common_options(command: _Command) -> _Command:
 
 
 @click.command()
-@click.argument("specs_dir", required=False, type=click.Path(path_type=Path))
-@click.option("--prd", type=click.Path(path_type=Path), help="The story file.")
-@click.option(
-    "--prompt", type=click.Path(path_type=Path), help="A plain loop: this prompt, no stories."
-)
+@click.argument("specs_dir", required=False, type=FILE)
+@click.option("--prd", type=FILE, help="The story file.")
+@click.option("--prompt", type=FILE, help="A plain loop: this prompt, no stories.")
 @click.option("--continue", "resume", is_flag=True, help="Go on with the unfinished session.")
 @click.option("--detach", is_flag=True, help="Run in the background; log in .ralph/ralph.log.")
 @click.option("--monitor", is_flag=True, help="In tmux: the loop left, the monitor right.")
@@ -124,19 +114,16 @@ def run(
         return ExitCode.COMPLETE
     options = options_of(wanted, start=Path.cwd())
     if options.reset_circuit:
-        from ralphloop.ui.steering import refuse_agent
+        from ralphloop.cli.steering import refuse_agent
 
-        refuse_agent(find_project(options.start), "reset_circuit", time.time())
+        refuse_agent(find_project(options.start), "reset_circuit")
     if not dry_run and (monitor or detach):
         from ralphloop.cli import tmux
 
         if monitor and detach:
-            raise UsageError(
-                "--detach and --monitor do not go together",
-                "ralph run --detach, then ralph monitor",
-            )
-        arguments = sys.argv[1:]
-        ended = (tmux.detach if detach else tmux.open_monitor)(options, arguments)
+            ways = "ralph run --detach, then ralph monitor"
+            raise UsageError("--detach and --monitor do not go together", ways)
+        ended = (tmux.detach if detach else tmux.open_monitor)(options, sys.argv[1:])
         if ended is not None:
             return ended
     if dry_run:
@@ -149,11 +136,25 @@ def run_here(options: Options, *, verbose: int, quiet: bool, as_json: bool) -> i
     """Run in the foreground, after a person's yes."""
     import asyncio
 
+    from ralphloop.cli.clean import tidy
+    from ralphloop.loop.open import after_run
+    from ralphloop.ui.report import write_report
+
     if quiet and verbose:
         raise UsageError("-q and -v ask for the opposite", "Leave one of them out.")
     setup = trusted_setup(options)
-    verbosity = -1 if quiet else verbose
-    return asyncio.run(_foreground(setup, verbosity=verbosity, as_json=as_json))
+    ended, code = asyncio.run(_foreground(setup, -1 if quiet else verbose, as_json=as_json))
+    # The report, the `on_end` command, what old runs left, and what to do next.
+    reports = write_report(setup.project, ended.run)
+    tidy(setup.project)
+    if said := after_run(setup, ended):
+        output.note(said)
+    if not as_json:
+        for report in reports[:1]:
+            output.note(f"report: {report}")
+        for step in next_steps(look(setup.project, now=time.time(), run=ended.run)):
+            output.note(f"next: {step}")
+    return code
 
 
 def options_of(wanted: Mapping[str, object], *, start: Path, session: str = "") -> Options:
@@ -196,13 +197,34 @@ def show_plan(setup: Setup, *, as_json: bool) -> None:
         story = choice.story if choice else None
         learned = carried_for(setup, story, setup.crew[0]).text
         prompt = brief(setup, session, story, stories, learned=learned)
-    lines = _plan_lines(setup, steps, prompt)
-    output.show(lines, _plan_data(setup, steps, prompt), as_json=as_json)
+    # Where commits would land, and how a run would come there.
+    branch, how = (setup.repo.branch() or "", "already") if setup.repo else ("", "")
+    if setup.repo and stories and stories.branch_name:
+        branch, how = stories.branch_name, setup.repo.way_to(stories.branch_name)[0]
+    data = {
+        "project": str(setup.project.root),
+        "branch": branch or None,
+        "branch_is": how or None,
+        "agent": setup.config.agent.name,
+        "checks": setup.config.checks.commands,
+        "stories": [
+            {
+                **output.picked(step.look.story, "id", "title"),
+                "runs": step.position is not None,
+                "reason": step.why,
+            }
+            for step in steps
+        ],
+        "prompt_tokens": prompt.estimated_tokens if prompt else 0,
+        "prompt": prompt.text if prompt else None,
+    }
+    output.show(_plan_lines(setup, branch, how, steps, prompt), data, as_json=as_json)
 
 
-def _plan_lines(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> Iterator[str]:
+def _plan_lines(
+    setup: Setup, branch: str, how: str, steps: list[Placed], prompt: "Prompt | None"
+) -> Iterator[str]:
     yield f"project  {setup.project.root}"
-    branch, how = _branch(setup)
     if branch:
         words = {"created": " (it would be made)", "switched": " (it would be switched to)"}
         yield output.safe(f"branch   {branch}{words.get(how, '')}")
@@ -225,50 +247,25 @@ def _plan_lines(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> Ite
     yield output.safe(prompt.text)
 
 
-def _branch(setup: Setup) -> tuple[str, str]:
-    """Where commits would land, and how a run would come there."""
-    wanted = setup.stories.list.branch_name if setup.stories else None
-    if setup.repo is None:
-        return "", ""
-    if wanted:
-        return wanted, setup.repo.how_to_be_on(wanted)
-    return setup.repo.branch() or "", "already"
-
-
-def _plan_data(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> JsonValues:
-    branch, how = _branch(setup)
-    return {
-        "project": str(setup.project.root),
-        "branch": branch or None,
-        "branch_is": how or None,
-        "agent": setup.config.agent.name,
-        "checks": setup.config.checks.commands,
-        "stories": [
-            {
-                **output.picked(step.look.story, "id", "title"),
-                "runs": step.position is not None,
-                "reason": step.why,
-            }
-            for step in steps
-        ],
-        "prompt_tokens": prompt.estimated_tokens if prompt else 0,
-        "prompt": prompt.text if prompt else None,
-    }
-
-
-async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
+async def _foreground(
+    setup: Setup, verbosity: int, *, as_json: bool
+) -> tuple["EndedRun", ExitCode]:
+    from ralphloop.lanes import opening
+    from ralphloop.loop.open import run_session
     from ralphloop.loop.signals import kept_awake, signals_to
     from ralphloop.notify.notifier import Notifier
     from ralphloop.proc.steps import StopSignal
     from ralphloop.redaction import secret_values
-    from ralphloop.ui.console import PlainConsole, console_for
+    from ralphloop.ui.console import LiveConsole, PlainConsole
 
     stop = StopSignal()
-    screen = PlainConsole() if as_json else console_for(verbosity=verbosity, env=setup.options.env)
+    capable = sys.stdout.isatty() and setup.options.env.get("TERM", "") not in ("", "dumb")
+    console = LiveConsole if capable and not as_json else PlainConsole
+    screen = console(verbosity=0 if as_json else verbosity)
     secrets = secret_values(setup.options.env)
     notifier = Notifier(setup.config.notify, cwd=setup.project.root, secrets=secrets)
 
-    def sink(event: LoopEvent) -> None:
+    def sink(event: "LoopEvent") -> None:
         notifier.on_event(event)
         if as_json:
             try:
@@ -285,44 +282,19 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
         signals_to(stop, setup.project.log, output.note) as codes,
         kept_awake(wanted=setup.config.session.keep_awake),
     ):
-        ended = await _carried(setup, stop=stop, sink=sink)
+        # In lanes where that is asked for or goes on, else in the checkout.
+        in_lanes = opening.wanted(setup)
+        if in_lanes and (setup.config.lanes.count or setup.options.resume):
+            ended = await opening.run_in_lanes(setup, stop=stop, sink=sink, tell=output.note)
+        else:
+            if in_lanes:
+                await opening.settle_lanes(setup, stop=stop, sink=sink, tell=output.note)
+            opening.insist_on_what_landed(setup)
+            ended = await run_session(setup, stop=stop, sink=sink, tell=output.note)
     for problem in notifier.close():
         output.warn(problem)
-    _finish(setup, ended, as_json=as_json)
     code = ExitCode(ended.told.exit_code)
-    return codes[0] if codes and code is ExitCode.INTERRUPTED else code
-
-
-async def _carried(setup: Setup, *, stop: StopSignal, sink: Sink) -> EndedRun:
-    """The run in the checkout, or in lanes where that is asked for or goes on."""
-    from ralphloop.lanes import opening
-    from ralphloop.loop.open import run_session
-
-    if opening.wanted(setup):
-        if setup.config.lanes.count or setup.options.resume:
-            return await opening.run_in_lanes(setup, stop=stop, sink=sink, tell=output.note)
-        await opening.settle_lanes(setup, stop=stop, sink=sink, tell=output.note)
-    opening.insist_on_what_landed(setup)
-    return await run_session(setup, stop=stop, sink=sink, tell=output.note)
-
-
-def _finish(setup: Setup, ended: EndedRun, *, as_json: bool) -> None:
-    """Write the report, tell the `on_end` command, tidy up, say what to do next."""
-    from ralphloop.housekeeping import tidy
-    from ralphloop.loop.ending import after_run
-    from ralphloop.ui.report import write_report
-
-    reports = write_report(setup.project, ended.run)
-    with reading(setup.project) as journal:
-        tidy(setup.project, journal)
-    if said := after_run(setup, ended):
-        output.note(said)
-    if as_json:
-        return
-    for report in reports[:1]:
-        output.note(f"report: {report}")
-    for step in next_steps(look(setup.project, now=time.time(), run=ended.run)):
-        output.note(f"next: {step}")
+    return ended, codes[0] if codes and code is ExitCode.INTERRUPTED else code
 
 
 # --- one story given in words --------------------------------------------------------------------
@@ -356,7 +328,15 @@ def do(
     """
     if verify is not None and checks:
         raise UsageError("--verify and --checks both say what proves it", "Leave one of them out.")
-    text, argv = _text(words), _argv(verify)
+    text = (sys.stdin.read(_MOST_WORDS) if words == ("-",) else " ".join(words)).strip()
+    if not text:
+        raise UsageError("say what is to be done", 'ralph do "make the parser accept tabs"')
+    try:
+        argv = shlex.split(verify or "")
+    except ValueError as error:
+        raise UsageError(f"--verify: {error}", 'Quote it once more: --verify "pytest -q"') from None
+    if verify is not None and not argv:
+        raise UsageError("--verify names no command", '--verify "pytest -q tests/test_parser.py"')
     project = find_project()
     if not argv and not load_config(project.root, env=os.environ).config.checks.commands:
         raise UsageError(
@@ -364,43 +344,22 @@ def do(
             'Name a command that fails now: --verify "pytest -q tests/test_parser.py",'
             " or have checks found: ralph init",
         )
-    path = _written(project, text, argv)
-    agree_to_typed(project, path)
-    options = options_of({**wanted, "prd": path}, start=Path.cwd())
-    return run_here(options, verbose=verbose, quiet=quiet, as_json=as_json)
-
-
-def _text(words: Sequence[str]) -> str:
-    text = sys.stdin.read(_MOST_WORDS) if list(words) == ["-"] else " ".join(words)
-    if not text.strip():
-        raise UsageError("say what is to be done", 'ralph do "make the parser accept tabs"')
-    return text.strip()[:_MOST_WORDS]
-
-
-def _argv(verify: str | None) -> list[str]:
-    try:
-        argv = shlex.split(verify or "")
-    except ValueError as error:
-        raise UsageError(f"--verify: {error}", 'Quote it once more: --verify "pytest -q"') from None
-    if verify is not None and not argv:
-        raise UsageError("--verify names no command", '--verify "pytest -q tests/test_parser.py"')
-    return argv
-
-
-def _written(project: Project, text: str, argv: list[str]) -> Path:
-    """The file with the story, the same one for the same words."""
-    make_directory(project.directory)
-    name = hashlib.sha256("\0".join([text, *argv]).encode()).hexdigest()[:6]
-    title = one_line(text.splitlines()[0], _LONGEST_TITLE)
+    # The same file for the same words.
+    text = text[:_MOST_WORDS]
+    digest = hashlib.sha256("\0".join([text, *argv]).encode()).hexdigest()
+    name, title = f"DO-{digest[:6]}", one_line(text.splitlines()[0], _LONGEST_TITLE)
     story = {
-        "id": f"DO-{name}",
+        "id": name,
         "title": title,
         "description": text if text != title else "",
         "acceptanceCriteria": [f"`{shlex.join(argv)}` succeeds"] if argv else [],
         **({"verify": argv} if argv else {}),
         "passes": False,
     }
-    path = project.root / ERRANDS / f"DO-{name}.json"
+    path = project.root / ERRANDS / f"{name}.json"
     data = msgspec.json.format(msgspec.json.encode({"userStories": [story]}))
+    make_directory(project.directory)
     write_atomic(path, data + b"\n", within=project.directory, parents=True)
-    return path
+    agree_to_typed(project, path)
+    options = options_of({**wanted, "prd": path}, start=Path.cwd())
+    return run_here(options, verbose=verbose, quiet=quiet, as_json=as_json)

@@ -1,27 +1,70 @@
-"""`ralph serve`: the run as a live page for a second screen or a phone, behind a door of its own.
-
-It is reached from this machine alone unless `--host` says otherwise.  What is printed lets one
-device in; `--new-token` prints another address for the page that is served, `--revoke` forgets all.
-"""
+"""A run on a live screen: `ralph monitor` in a terminal, `ralph serve` as a page behind a door."""
 
 import hashlib
 import os
+import shutil
+import sys
 import time
+from contextlib import closing
 
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.steering import asked
-from ralphloop.errors import AgentUnavailable, UsageError
+from ralphloop.cli.steering import asked, refuse_agent, who_asks
+from ralphloop.errors import AgentUnavailable, JournalError, UsageError
 from ralphloop.journal.records import Wish
+from ralphloop.night.look import find_run, reading
 from ralphloop.proc.process_table import started_at
-from ralphloop.project import Project, find_project
+from ralphloop.project import find_project
 from ralphloop.redaction import secret_values
 from ralphloop.text.plain import counted
 from ralphloop.ui.page.devices import Devices
-from ralphloop.ui.steering import refuse_agent, who_asks
 
+_ONLY_ASCII = ("linux", "dumb", "vt100", "vt220")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@click.command()
+@click.argument("run", required=False)
+@click.option("--theme", type=click.Choice(["dark", "light"]), default="dark", help="How it looks.")
+@click.option("--ascii", "in_ascii", is_flag=True, help="Draw with ASCII only.")
+@click.option("--once", is_flag=True, help="Print the screen as text and end.")
+def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
+    """Watch and steer the run of this project, or look at an earlier RUN.
+
+    Works beside a run in another terminal, over SSH, after a run, and without one.  Where the
+    terminal cannot draw, the screen is printed once as text.
+    """
+    project = find_project()
+    if run is not None:
+        with reading(project) as journal:
+            found = find_run(journal, run)
+        run = found.id if found else None
+    in_ascii = (
+        in_ascii
+        or os.environ.get("TERM") in _ONLY_ASCII
+        or os.environ.get("LC_ALL") in ("C", "POSIX")  # where Python speaks UTF-8 nevertheless
+        or not output.speaks_unicode(sys.stdout)
+    )
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if once or not terminal or os.environ.get("TERM", "") in ("", "dumb"):
+        from ralphloop.ui.monitor.moments import Source
+        from ralphloop.ui.monitor.paint import plain_ascii
+        from ralphloop.ui.monitor.panels import Screen
+
+        with closing(Source(project, run=run)) as source:
+            facts = source.poll()
+        if facts is None:
+            return
+        if facts.trouble:
+            raise JournalError(facts.trouble, facts.way_out)
+        width = shutil.get_terminal_size((100, 24)).columns
+        lines = Screen(facts, time.time()).as_text(width)
+        output.emit_lines(plain_ascii(line) if in_ascii else line for line in lines)
+    else:
+        from ralphloop.ui.monitor.app import Monitor
+
+        Monitor(project, run=run, in_ascii=in_ascii, dark=theme == "dark").run()
 
 
 @click.command()
@@ -50,7 +93,7 @@ def serve(
     """
     project = find_project()
     if project.journal.exists():
-        refuse_agent(project, "serve", time.time())
+        refuse_agent(project, "serve")
     devices = Devices(project.root, os.environ)
     if revoke:
         output.emit_lines([f"{counted(devices.forget(), 'device')} forgotten."])
@@ -74,7 +117,10 @@ def serve(
         secrets=secret_values(os.environ),
         read_only=read_only,
     )
-    with site.listening(host, _port(project) if port is None else port) as door:
+    if port is None:  # one for each project, so that two of them rarely meet
+        digest = hashlib.sha256(os.fsencode(project.root.resolve())).digest()
+        port = 8400 + int.from_bytes(digest[:4]) % 600
+    with site.listening(host, port) as door:
         shown = f"[{host}]" if ":" in host else host
         here = f"http://{shown}:{door.getsockname()[1]}"
         devices.open_at((here, *(f"https://{name}" for name in names)), who_asks())
@@ -95,9 +141,3 @@ def _print_address(devices: Devices) -> None:
     output.emit_lines(f"{address}{end}" for address in devices.kept.addresses)
     output.flush()
     output.note("It lets one device in, once, within 15 minutes.")
-
-
-def _port(project: Project) -> int:
-    """One for each project, so that two of them rarely meet."""
-    digest = hashlib.sha256(os.fsencode(project.root.resolve())).digest()
-    return 8400 + int.from_bytes(digest[:4]) % 600

@@ -1,21 +1,18 @@
 """Asking something of a run that goes on: stop, pause, resume, skip, retry, note, budget, circuit.
 
-A wish is a row in the journal that the loop reads and answers; nothing else passes between the two
-processes.  Whoever asks waits a moment for the answer and goes: the wish stays.  `ralph stop` waits
-until the run has ended.  The circuit outlives runs: without one it is reset in the journal.
+A wish is a row in the journal that the loop reads and answers.  Whoever asks waits a moment for the
+answer and goes: the wish stays.  The circuit outlives runs: without one it is reset right there.
 """
-
-from __future__ import annotations
 
 import os
 import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from ralphloop.cli import output
 from ralphloop.cli.given import COUNT, DURATION, MONEY, DefaultGroup, json_option
@@ -24,22 +21,21 @@ from ralphloop.config.model import policy_of
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
-from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import LaneNote
 from ralphloop.errors import JournalError, LockedError, RalphError, UsageError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import live_holder
+from ralphloop.journal.queries import CIRCUIT_KEY
 from ralphloop.journal.records import RequestStatus, RunStatus, Wish
-from ralphloop.journal.session import load_circuit, save_circuit
 from ralphloop.journal.views import CIRCUIT_VIEW, circuit_view, publish
-from ralphloop.night.look import look
-from ralphloop.night.values import Night
+from ralphloop.night.look import look, reading
+from ralphloop.proc.process_table import started_at
+from ralphloop.proc.tree import is_inside
 from ralphloop.project import Project, find_project
 from ralphloop.room import claim
 from ralphloop.text.durations import elapsed, format_duration
 from ralphloop.text.plain import against, counted
-from ralphloop.ui.steering import ask, settled
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -52,8 +48,7 @@ _VERBS = {"answer": "take your answer", "note": "take a note", "budget": "raise 
 _SHOWN = 10
 
 
-def _lanes_now(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """The lanes that hold a story, for the shell."""
+def _lanes_now(_ctx: click.Context, _param: click.Parameter, typed: str) -> list["CompletionItem"]:
     from click.shell_completion import CompletionItem
 
     try:
@@ -73,7 +68,6 @@ _LANE = click.Option(
 
 
 def _held_by(lane: int) -> str:
-    """The story of a lane."""
     book = look(find_project(), now=time.time()).book
     if book is None or not (story := book.lanes.get(lane, LaneNote()).story):
         raise UsageError(f"lane {lane} holds no story", "`ralph lanes` shows what each one does.")
@@ -81,8 +75,6 @@ def _held_by(lane: int) -> str:
 
 
 def _wish(kind: str, words: str, *takes: click.Parameter) -> click.Command:
-    """A command that asks just that of the run."""
-
     def asks(story: str | None = "", text: tuple[str, ...] = (), lane: int | None = None) -> None:
         if lane is not None and story:
             raise UsageError("a story and a lane were named", "Name one of them.")
@@ -124,31 +116,26 @@ def answer(story: str | None, text: tuple[str, ...], lane: int | None) -> None:
     """
     if lane is not None:
         story, text = _held_by(lane), (*filter(None, [story]), *text)
-    waiting = questions(look(find_project(), now=time.time()))
+    asking = look(find_project(), now=time.time()).asking
+    waiting = {seen.story.id: seen.state.reason for seen in asking}
     if story is None:
         for name, question in waiting.items():
             output.emit_lines(output.row("?", f"{name}: {question}", width=2))
             output.emit_lines(output.row("", f'ralph answer {shlex.quote(name)} "…"', width=2))
         output.emit_lines([] if waiting else ["No story waits for you."])
         return
-    words = " ".join(text) or _edited(story, waiting.get(story, ""))
-    _ask("answer", Wish(story=story, text=words))
-
-
-def questions(night: Night) -> dict[str, str]:
-    """The stories that wait for a person, each with what it asks."""
-    return {seen.story.id: seen.state.reason for seen in night.asking}
-
-
-def _edited(story: str, question: str) -> str:
-    if not sys.stdin.isatty():
+    words = " ".join(text)
+    if not words and not sys.stdin.isatty():
         raise UsageError("the answer has no words", f'ralph answer {story} "…"')
-    asked = "".join(f"# {line}\n" for line in question.splitlines())
-    written = click.edit(f"\n{asked}# Your answer; lines that begin with # are left out.\n")
-    lines = [line for line in (written or "").splitlines() if not line.startswith("#")]
-    if not (words := "\n".join(lines).strip()):
-        raise UsageError("nothing was written, so nothing was answered", f"ralph answer {story}")
-    return words
+    if not words:
+        asked = "".join(f"# {line}\n" for line in waiting.get(story, "").splitlines())
+        written = click.edit(f"\n{asked}# Your answer; lines that begin with # are left out.\n")
+        lines = [line for line in (written or "").splitlines() if not line.startswith("#")]
+        words = "\n".join(lines).strip()
+    if not words:
+        told = "nothing was written, so nothing was answered"
+        raise UsageError(told, f"ralph answer {story}")
+    _ask("answer", Wish(story=story, text=words))
 
 
 @click.command()
@@ -176,28 +163,60 @@ def asked(project: Project, kind: str, wish: Wish) -> str:
         return f"{answered[0].upper()}{answered[1:]}."
     if holder is None:
         raise UsageError("no run is going on here", "`ralph run --continue` goes on with one.")
-    request = ask(project, holder.run, kind, wish, time.time())
+    request = ask(project, holder.run, kind, wish)
     if request is None:
         raise UsageError(f"run {holder.run} is still getting ready", "Try again in a moment.")
-    return f"run {holder.run}{_answer(project, kind, request)}"
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        with reading(project) as journal:
+            found = journal.find_request(request)
+        if found is not None and found.status is not RequestStatus.PENDING:
+            break
+        if time.monotonic() >= deadline:
+            verb = _VERBS.get(kind, kind)
+            return f"run {holder.run} was asked to {verb}; it answers when this iteration ends"
+        time.sleep(_STEP_S)
+    if found.status is RequestStatus.VOID:
+        return f"run {holder.run} ended before it could answer"
+    if found.status is RequestStatus.REFUSED:
+        raise UsageError(found.answer, "`ralph status` and `ralph stories` show how it stands.")
+    return f"run {holder.run}: {found.answer}"
+
+
+def ask(project: Project, run: str, kind: str, wish: Wish) -> int | None:
+    """The number under which the answer will be found; None where the run reads no wishes."""
+    if not project.journal.exists():
+        return None
+    refuse_agent(project, kind)
+    claim(project.directory)
+    signed = replace(wish, by=who_asks())
+    with Journal.open(project.journal, check=False) as journal:
+        return journal.add_request(run, kind=kind, payload=signed, now=time.time())
+
+
+def who_asks() -> tuple[int, float]:
+    """The run obeys no row without it, nor one of a process below its agent."""
+    return os.getpid(), started_at(os.getpid()) or 0.0
+
+
+def refuse_agent(project: Project, kind: str) -> None:
+    """An agent that wishes something of its own run is refused, and the run says that it tried."""
+    holder = running(project)
+    if holder is None or holder.is_lease:
+        return  # in a session person and agent use the same terminal
+    is_here = holder.host == os.uname().nodename
+    if not is_inside(holder.run, holder.pid if is_here else 0):
+        return
+    with Journal.open(project.journal, check=False) as journal:
+        journal.add_request(holder.run, kind=kind, now=time.time())
+    raise UsageError(
+        "an agent does not steer its own run; the person who runs it will read that it was tried",
+        "End your turn and say what you need in RECOMMENDATION.",
+    )
 
 
 def running(project: Project) -> Holder | None:
-    """Who holds the project now."""
     return live_holder(project.directory, time.time())
-
-
-def _answer(project: Project, kind: str, request: int) -> str:
-    deadline = time.monotonic() + _PATIENCE_S
-    while not (found := settled(project, [request])):
-        if time.monotonic() >= deadline:
-            return f" was asked to {_VERBS.get(kind, kind)}; it answers when this iteration ends"
-        time.sleep(_STEP_S)
-    if found[0].status is RequestStatus.VOID:
-        return " ended before it could answer"
-    if found[0].status is RequestStatus.REFUSED:
-        raise UsageError(found[0].answer, "`ralph status` and `ralph stories` show how it stands.")
-    return f": {found[0].answer}"
 
 
 @click.command()
@@ -213,8 +232,15 @@ def stop(timeout: float) -> None:
         died = night.run and f"; the process of run {night.run.id} is gone. {_RECOVERS}"
         output.emit_lines([f"No run is going on{died if night.died else '.'}"])
         return
-    if ask(project, holder.run, "stop", Wish(), time.time()) is None:
-        _signal(holder)
+    is_heard = ask(project, holder.run, "stop", Wish()) is not None
+    if not is_heard and not holder.is_lease and holder.host == os.uname().nodename:
+        try:  # a run that still gets ready reads no wishes; it hears signals
+            os.kill(holder.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass  # it has ended in this very moment
+        except PermissionError:
+            told = f"process {holder.pid} belongs to another user"
+            raise LockedError(told, "Ask them, or stop it as root.") from None
     deadline = time.monotonic() + timeout
     while (now := running(project)) is not None and now.run == holder.run:
         if time.monotonic() >= deadline:
@@ -224,33 +250,17 @@ def stop(timeout: float) -> None:
                 f"Wait for it, or end process {holder.pid}; `ralph status` shows how it stands.",
             )
         time.sleep(_STEP_S)
-    output.emit_lines([output.safe(_what_became_of(project, holder))])
-
-
-def _signal(holder: Holder) -> None:
-    """A run that still gets ready reads no wishes; it hears signals."""
-    if holder.is_lease or holder.host != os.uname().nodename:
-        return
-    try:
-        os.kill(holder.pid, signal.SIGTERM)
-    except ProcessLookupError:
-        pass  # it has ended in this very moment
-    except PermissionError:
-        raise LockedError(
-            f"process {holder.pid} belongs to another user", "Ask them, or stop it as root."
-        ) from None
-
-
-def _what_became_of(project: Project, holder: Holder) -> str:
     run = look(project, now=time.time()).run
     if run is None or run.id != holder.run:
-        return f"Run {holder.run} ended before it began."
-    if run.status is RunStatus.RUNNING:
-        return f"Run {run.id} died; {_RECOVERS}"
-    reason = run.reason or run.decision
-    if run.status is RunStatus.COMPLETE:
-        return f"Run {run.id} is complete: {reason}."
-    return f"Run {run.id} has stopped: {reason}. `ralph run --continue` goes on with it."
+        words = f"Run {holder.run} ended before it began."
+    elif run.status is RunStatus.RUNNING:
+        words = f"Run {run.id} died; {_RECOVERS}"
+    elif run.status is RunStatus.COMPLETE:
+        words = f"Run {run.id} is complete: {run.reason or run.decision}."
+    else:
+        reason = run.reason or run.decision
+        words = f"Run {run.id} has stopped: {reason}. `ralph run --continue` goes on with it."
+    output.emit_lines([output.safe(words)])
 
 
 @click.group(cls=DefaultGroup, default="status")
@@ -263,8 +273,24 @@ def circuit() -> None:
 def status(as_json: bool) -> None:
     """Print the circuit's state, its counts and why it is so.  Always exits 0."""
     project, now = find_project(), time.time()
-    policy, state = _policy(project), look(project, now=now).circuit
-    output.show(_shown(state, policy, now), circuit_view(state, policy), as_json=as_json)
+    policy = policy_of(load_config(project.root, env=os.environ).config)
+    state = look(project, now=now).circuit
+    since = f" for {format_duration(elapsed(state.since, now))}" if state.since else ""
+    reason = f": {output.safe(state.reason)}" if state.reason else ""
+    error = f": {output.safe(state.last_error)}" if state.last_error else ""
+    same = against(state.same_error, policy.same_error_threshold)
+    lines = [
+        f"circuit      {output.paint(state.circuit, output.CIRCUIT[state.circuit])}{since}{reason}",
+        f"no progress  {against(state.no_progress, policy.no_progress_threshold)}",
+        f"same error   {same}{error}",
+        f"opened       {counted(state.opened_count, 'time')}, preset {policy.preset}",
+    ]
+    for entry in state.history[-_SHOWN:]:
+        change = "" if entry.is_note else f"{entry.before} → {entry.after}, "
+        lines.append(f"  iteration {entry.iteration}: {change}{output.safe(entry.reason)}")
+    if state.circuit is Circuit.OPEN:
+        lines.append("next         look at the reason, then: ralph circuit reset")
+    output.show(lines, circuit_view(state, policy), as_json=as_json)
 
 
 @circuit.command()
@@ -276,38 +302,18 @@ def reset() -> None:
         return
     claim(project.directory)
     holder = live_holder(project.directory, now)
-    if holder is not None and ask(project, holder.run, "reset_circuit", Wish(), now):
+    if holder is not None and ask(project, holder.run, "reset_circuit", Wish()):
         words = f"Run {holder.run} is going on; it was asked to reset its circuit."
         output.emit_lines([words])
         return
     with Journal.open(project.journal, check=False) as journal:
         try:
-            before = load_circuit(journal)
+            before = journal.circuit()
         except JournalError:
             before = BreakerState()  # what the error told the person to do
         state = breaker.reset(before, iteration=0, at=now)
-        save_circuit(journal, state)
-    view = circuit_view(state, _policy(project))
-    publish(project.root / CIRCUIT_VIEW, view, root=project.root)
+        journal.set_meta(CIRCUIT_KEY, state)
+    policy = policy_of(load_config(project.root, env=os.environ).config)
+    publish(project.root / CIRCUIT_VIEW, circuit_view(state, policy), root=project.root)
     words = f"The circuit was {before.circuit}; it is CLOSED now, both counts are zero."
     output.emit_lines([words])
-
-
-def _policy(project: Project) -> Policy:
-    return policy_of(load_config(project.root, env=os.environ).config)
-
-
-def _shown(state: BreakerState, policy: Policy, now: float) -> Iterator[str]:
-    since = f" for {format_duration(elapsed(state.since, now))}" if state.since else ""
-    reason = f": {output.safe(state.reason)}" if state.reason else ""
-    circuit = output.paint(state.circuit, output.CIRCUIT[state.circuit])
-    yield f"circuit      {circuit}{since}{reason}"
-    yield f"no progress  {against(state.no_progress, policy.no_progress_threshold)}"
-    error = f": {output.safe(state.last_error)}" if state.last_error else ""
-    yield f"same error   {against(state.same_error, policy.same_error_threshold)}{error}"
-    yield f"opened       {counted(state.opened_count, 'time')}, preset {policy.preset}"
-    for entry in state.history[-_SHOWN:]:
-        change = "" if entry.is_note else f"{entry.before} → {entry.after}, "
-        yield f"  iteration {entry.iteration}: {change}{output.safe(entry.reason)}"
-    if state.circuit is Circuit.OPEN:
-        yield "next         look at the reason, then: ralph circuit reset"

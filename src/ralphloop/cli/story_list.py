@@ -1,4 +1,4 @@
-"""`ralph stories add|edit|move|rm|check|schema`: the story list without a text editor's risks.
+"""`ralph stories`: when each story runs and why then, what became of it; and editing the list.
 
 Every change is spliced into the file: order, indentation, comments and unknown keys stay.  A run
 that goes on takes the list from disk, so a story added now is part of the night.
@@ -8,6 +8,8 @@ import json
 import os
 import re
 import sys
+import time
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,19 +18,25 @@ import msgspec
 
 from ralphloop.cli import output
 from ralphloop.config.load import check_config
+from ralphloop.core.grading import Grade
+from ralphloop.core.model import StoryList
+from ralphloop.core.run_state import Standing
+from ralphloop.core.totals import spent_words
 from ralphloop.errors import ExitCode, InputError, UsageError
-from ralphloop.night.look import story_file
+from ralphloop.night.look import Placed, arranged, look, story_file
 from ralphloop.project import find_project, relative
 from ralphloop.stories import shapes
 from ralphloop.stories.documents import Entry
-from ralphloop.stories.edit import position, rearrange
-from ralphloop.stories.lint import Remark, as_lines, remarks
+from ralphloop.stories.lint import as_lines, remarks
 from ralphloop.stories.names import label, next_id
 from ralphloop.stories.shapes import Listing
-from ralphloop.stories.source import load, story_text
+from ralphloop.stories.source import load, position, rearrange, story_text
 from ralphloop.text.plain import counted
 
 SCHEMA_NAME = "prd.schema.json"
+_COLOURS = {Standing.PASSED: "green", Standing.OPEN: "dim"}  # the others are yellow
+_MARKS = {Standing.PASSED: "ok", Standing.BLOCKED: "?"}
+_INDENT = 5
 
 
 def _file() -> Path:
@@ -41,10 +49,65 @@ def _file() -> Path:
 @click.pass_context
 def stories(ctx: click.Context, as_json: bool) -> None:
     """List the stories: order and reason, state, grade, attempts, cost.  Or edit the list."""
-    if ctx.invoked_subcommand is None:
-        from ralphloop.cli.status import show_stories
+    if ctx.invoked_subcommand is not None:
+        return
+    night = look(find_project(), now=time.time())
+    found = night.story_list
+    if found is None and night.stories_problem:
+        step = "`ralph init` makes a story list; `ralph doctor` checks one."
+        raise InputError(night.stories_problem, step)
+    if found is None:
+        words = "the last run was a plain loop without stories"
+        raise InputError(words, "`ralph status` shows how it stands.")
+    listed = list(arranged(found, night.session.stories))
+    data = {"v": 1, **output.picked(found, "source", "total", "passed")}
+    data["stories"] = [
+        {
+            **output.picked(placed.look.story, "id", "title"),
+            "order": placed.position,
+            "why": placed.why,
+            "state": placed.look.standing,
+            "grade": placed.look.grade or None,
+            "attempts": placed.look.failed,
+            **output.picked(placed.look.state, "iterations", "cost_usd"),
+            "cost_known": not placed.look.state.unpriced,
+            "reason": placed.look.state.reason or None,
+            "depends_on": placed.look.story.depends_on,
+            "saved_ref": placed.look.state.saved_ref or None,
+            "bring_back": placed.look.bring_back or None,
+        }
+        for placed in listed
+    ]
+    output.show(_as_lines(found, listed, night.project.root), data, as_json=as_json)
 
-        show_stories(as_json=as_json)
+
+def _as_lines(story_list: StoryList, listed: list[Placed], root: Path) -> Iterator[str]:
+    for placed in listed:
+        seen, state = placed.look, placed.look.state
+        mark = str(placed.position or _MARKS.get(seen.standing, "-"))
+        name = f"{label(seen.story.id)}: {seen.story.title}"
+        colour = _COLOURS.get(seen.standing, "yellow")
+        if seen.grade == Grade.NEEDS_REVIEW:
+            mark, colour = "!", "yellow"
+        yield from output.row(f"{mark:>3}", name, colour, width=_INDENT)
+        parts = [
+            f"{seen.standing} ({seen.grade})" if seen.grade else str(seen.standing),
+            counted(state.iterations, "iteration") if state.iterations else "",
+            counted(seen.failed, "failed attempt") if seen.failed else "",
+            spent_words(state.cost_usd, state.unpriced) if state.cost_usd or state.unpriced else "",
+        ]
+        if seen.standing in (Standing.BLOCKED, Standing.SET_ASIDE):
+            parts[0] = ""  # the reason says it
+        facts = ", ".join(filter(None, parts))
+        words = ": ".join(filter(None, [facts, placed.why]))
+        yield from output.row("", words, width=_INDENT)
+        if seen.bring_back:
+            yield from output.row("", f"its work is kept: `{seen.bring_back}`", width=_INDENT)
+    total = f"{story_list.passed} of {counted(story_list.total, 'story')} passed"
+    states = [placed.look.state for placed in listed]
+    spent = spent_words(sum(s.cost_usd for s in states), sum(s.unpriced for s in states))
+    yield ""
+    yield f"{total}, {spent}, from {relative(Path(story_list.source), root)}"
 
 
 @stories.command()
@@ -164,7 +227,7 @@ def rm(story: str) -> None:
 def check(as_json: bool) -> int:
     """Say what the list is likely to be missing; ends with 1 where there is something."""
     path = _file()
-    found = _remarks(path)
+    found = list(remarks(load(path).list, story_text(path).listing))
     if as_json:
         output.emit_json([one._asdict() for one in found])
     else:
@@ -183,24 +246,19 @@ def schema() -> None:
 
 
 def schema_text() -> str:
-    """The JSON Schema of a story file."""
     return files("ralphloop.stories").joinpath(f"data/{SCHEMA_NAME}").read_text(encoding="utf-8")
 
 
 def sample_stories() -> list[object]:
-    """The stories that `ralph init` writes."""
     template = files("ralphloop.prompts").joinpath("templates/prd.json.j2")
     text = re.sub(r"\{\{.*?\}\}", '""', template.read_text(encoding="utf-8"))
     return list(json.loads(text)["userStories"])
 
 
-def _remarks(path: Path) -> list[Remark]:
-    return list(remarks(load(path).list, story_text(path).listing))
-
-
 def _tell(path: Path, *, only: str) -> None:
     """What is likely to be missing in the story that was just written."""
-    for line in as_lines([one for one in _remarks(path) if one.story == only]):
+    found = remarks(load(path).list, story_text(path).listing)
+    for line in as_lines([one for one in found if one.story == only]):
         output.warn(line)
 
 

@@ -1,11 +1,8 @@
 """`ralph run --monitor` and `--detach`: the run somewhere else than in this terminal.
 
-Monitored, the loop is left and the monitor right, in tmux.
-Inside tmux the current window is split and the loop stays where it is.  Outside, a tmux server of
-its own is started, because a running one would hand its panes an environment that is not ours; it
-ends with its last pane, and the exit code is the loop's.
-
-Detached, it is a process of its own that survives terminal, SSH and agent session.
+Inside tmux the current window is split.  Outside, a tmux server of its own is started, because a
+running one would hand its panes an environment that is not ours; it ends with its last pane, and
+the exit code is the loop's.  Detached, the run survives terminal, SSH and agent session.
 """
 
 import os
@@ -37,41 +34,35 @@ def open_monitor(options: Options, arguments: Sequence[str]) -> int | None:
     """Put the monitor beside the loop; None where the loop goes on right here."""
     tmux = shutil.which("tmux", path=options.env.get("PATH"))
     if tmux is None:
-        raise UsageError(
-            "tmux is not installed, so the screen cannot be split",
-            f"apt install tmux, or brew install tmux. Or leave out --monitor: {_ELSEWHERE}",
-        )
+        step = f"apt install tmux, or brew install tmux. Or leave out --monitor: {_ELSEWHERE}"
+        raise UsageError("tmux is not installed, so the screen cannot be split", step)
     trusted_setup(options)  # what is wrong with the call is told here, not in a pane
+    where = ("-c", str(options.start))
     if options.env.get("TMUX"):
         pane = options.env.get("TMUX_PANE", "")
         target = ("-t", pane) if pane else ()
-        split = (tmux, "split-window", "-h", "-d", *target, "-c", str(options.start), *_MONITOR)
-        ended = run_command(split)
+        ended = run_command((tmux, "split-window", "-h", "-d", *target, *where, *_MONITOR))
         if ended.returncode:
             output.warn(f"tmux cannot split this window: {ended.said}. {_ELSEWHERE}")
         return None
     rest = [argument for argument in arguments if argument != "--monitor"]
-    with tempfile.TemporaryDirectory(prefix="ralph-tmux-") as place:
-        return _own_session(tmux, options, rest, Path(place) / "code")
-
-
-def _own_session(tmux: str, options: Options, arguments: Sequence[str], code: Path) -> int:
     server = (tmux, "-L", f"ralph-{os.getpid()}")
     shown = sys.stdin.isatty() and sys.stdout.isatty()
-    where = ("-c", str(options.start))
-    session = ("new-session", *(() if shown else ("-d",)), *where, *_LOOP, str(code), *arguments)
     # These two would be this terminal's size for every program in a pane.
     env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    failed = run_in_front(
-        (*server, *session, ";", "split-window", "-h", *where, *_MONITOR), env=env
-    )
-    if run_command((*server, "has-session")).returncode == 0:
-        why = "The run goes on" if shown else "There is no terminal to show it in; the run goes on"
-        output.note(f"{why} in tmux. Come back to it with: {' '.join((*server, 'attach'))}")
-        return ExitCode.COMPLETE
-    if failed and not code.exists():
-        raise UsageError("tmux could not show the run", f"Leave out --monitor: {_ELSEWHERE}")
-    return int(code.read_text()) if code.exists() else ExitCode.INTERRUPTED
+    with tempfile.TemporaryDirectory(prefix="ralph-tmux-") as place:
+        code = Path(place) / "code"
+        session = ("new-session", *(() if shown else ("-d",)), *where, *_LOOP, str(code), *rest)
+        split = (";", "split-window", "-h", *where, *_MONITOR)
+        failed = run_in_front((*server, *session, *split), env=env)
+        if run_command((*server, "has-session")).returncode == 0:
+            why = "The run" if shown else "There is no terminal to show it in; the run"
+            back = " ".join((*server, "attach"))
+            output.note(f"{why} goes on in tmux. Come back to it with: {back}")
+            return ExitCode.COMPLETE
+        if failed and not code.exists():
+            raise UsageError("tmux could not show the run", f"Leave out --monitor: {_ELSEWHERE}")
+        return int(code.read_text()) if code.exists() else ExitCode.INTERRUPTED
 
 
 def loop_pane(code: Path, arguments: Sequence[str]) -> int:
@@ -106,12 +97,8 @@ def detach(options: Options, arguments: Sequence[str]) -> int:
         if holder is not None and holder.pid == child.pid:
             break
         time.sleep(_STEP_S)
-    output.emit_lines(
-        [
-            f"Running in the background as process {child.pid}; log: {os.fspath(project.log)}",
-            "Follow it: ralph status, ralph log -f.  Stop it: ralph stop",
-        ]
-    )
+    where = f"Running in the background as process {child.pid}; log: {os.fspath(project.log)}"
+    output.emit_lines([where, "Follow it: ralph status, ralph log -f.  Stop it: ralph stop"])
     return ExitCode.COMPLETE
 
 

@@ -1,11 +1,9 @@
 """All layers made one: defaults < user file < ralph.toml < environment < flags.
 
 A later layer replaces a whole value, lists and tables included, so that what is in force can be
-read in one place.  Every value keeps its origin.  One reading serves both `load_config`, which
-stops at the first problem, and `ralph config validate`, which lists everything.
+read in one place, with its origin.
 """
 
-import errno
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -89,8 +87,6 @@ def user_file(env: Mapping[str, str]) -> Path | None:
 
 
 class _Layers:
-    """Settings while one source after the other is laid on top."""
-
     def __init__(self, config: Config) -> None:
         self.config = config
         self.origins = dict.fromkeys(settings(), DEFAULT)
@@ -98,22 +94,31 @@ class _Layers:
 
     def add_file(self, path: Path, name: str, within: Path | None = None) -> None:
         """The settings of one TOML file; a missing file gives none."""
-        try:
-            document = _read_toml(path, within)
-        except FileNotFoundError:
-            return
-        except (OSError, ValueError, RecursionError) as error:
-            self._wrong(name, _unreadable(error))
-            return
+        document, problem = _read_toml(path, within)
+        if problem:
+            self._wrong(name, problem)
         for section, table in document.items():
             if section not in SECTIONS:
-                self._wrong(name, _unknown_section(section, table))
+                is_table = isinstance(table, dict)
+                unknown = f"unknown {'section' if is_table else 'key'} {shown(section)}"
+                problem = f"{unknown}{did_you_mean(section, SECTIONS)}"
+                if not is_table and (home := _home_of(section)):
+                    problem = f"{section} stands outside a section; it belongs under [{home}]"
+                self._wrong(name, problem)
             elif not isinstance(table, dict):
                 message = f"expected a table, got {shown(table)}; begin it with [{section}]"
                 self._wrong(f"{name}: {section}", message)
             else:
                 for key, raw in table.items():
-                    self._set_from_file(section, key, raw, name)
+                    full = f"{section}.{key}"
+                    if full in settings():
+                        self._set(full, raw, name, f"{name}: {full}")
+                        continue
+                    own = [each.key for each in settings().values() if each.section == section]
+                    hint = did_you_mean(key, own)
+                    if not hint and (home := _home_of(key)):
+                        hint = f"; it belongs under [{home}]"
+                    self._wrong(f"{name}: {full[:60]}", f"unknown key{hint}")
 
     def hold_safety(self, ceiling: Safety, whose: str) -> tuple[str, ...]:
         """A project may ask for more safety than the person's own settings do, never for less."""
@@ -122,24 +127,18 @@ class _Layers:
             notes.append(f'{CONFIG_NAME} asks for safety = "{agent.safety}"')
             agent = msgspec.structs.replace(agent, safety=ceiling)
             self.origins["agent.safety"] = whose
-        free = {
-            name: it
-            for name, it in agent.env.items()
-            if name not in (*SANDBOX_WORDS, "RALPH_SANDBOX")
-        }
+        refused = (*SANDBOX_WORDS, "RALPH_SANDBOX")
+        free = {name: it for name, it in agent.env.items() if name not in refused}
         if free != agent.env and self.origins["agent.env"] == CONFIG_NAME:
             notes.append(f"{CONFIG_NAME} says that this machine is a sandbox")
             agent = msgspec.structs.replace(agent, env=free)
         self.config = msgspec.structs.replace(self.config, agent=agent)
-        return tuple(
-            f'{note}; your own settings say safety = "{ceiling}", and that holds' for note in notes
-        )
+        holds = f'your own settings say safety = "{ceiling}", and that holds'
+        return tuple(f"{note}; {holds}" for note in notes)
 
     def add_environment(self, env: Mapping[str, str]) -> None:
         """`RALPH_<SECTION>_<KEY>` and the three older names; an empty variable is not set."""
-        ours = {
-            f"RALPH_{each.section}_{each.key}".upper(): name for name, each in settings().items()
-        }
+        ours = {f"RALPH_{name.replace('.', '_')}".upper(): name for name in settings()}
         known = _SEED_VARIABLES | ours
         for variable, name in known.items():
             if env.get(variable):
@@ -160,18 +159,6 @@ class _Layers:
             elif raw is not None:
                 hint = did_you_mean(name, settings())
                 self._wrong("command line", f"unknown setting {name[:60]}{hint}", FLAG)
-
-    def _set_from_file(self, section: str, key: str, raw: object, file: str) -> None:
-        name = f"{section}.{key}"
-        if name in settings():
-            self._set(name, raw, file, f"{file}: {name}")
-            return
-        hint = did_you_mean(
-            key, [each.key for each in settings().values() if each.section == section]
-        )
-        if not hint and (home := _home_of(key)):
-            hint = f"; it belongs under [{home}]"
-        self._wrong(f"{file}: {name[:60]}", f"unknown key{hint}")
 
     def _set(
         self, name: str, raw: object, origin: str, place: str, *, from_text: bool = False
@@ -227,29 +214,23 @@ def _as_error(problems: Sequence[Problem]) -> RalphError:
     return InputError(f"{first.message}{more}", step, place=first.place)
 
 
-def _read_toml(path: Path, within: Path | None) -> dict[str, object]:
-    data = read_regular(path, most=_LARGEST_FILE + 1, within=within)
-    if len(data) > _LARGEST_FILE:
-        raise OSError(errno.EFBIG, f"larger than {_LARGEST_FILE // 1024} KiB")
-    # Some editors write a byte order mark; it carries no meaning.
-    return tomllib.loads(data.decode("utf-8-sig"))
-
-
-def _unreadable(error: OSError | ValueError | RecursionError) -> str:
-    if isinstance(error, OSError):
-        return f"cannot be read: {error.strerror or error}"
-    if isinstance(error, UnicodeDecodeError):
-        return f"is not UTF-8 text (byte {error.start})"
-    if isinstance(error, RecursionError):
-        return "is nested too deeply"
-    return f"is not valid TOML: {error}"
-
-
-def _unknown_section(section: str, table: object) -> str:
-    if not isinstance(table, dict) and (home := _home_of(section)):
-        return f"{section} stands outside a section; it belongs under [{home}]"
-    kind = "section" if isinstance(table, dict) else "key"
-    return f"unknown {kind} {shown(section)}{did_you_mean(section, SECTIONS)}"
+def _read_toml(path: Path, within: Path | None) -> tuple[dict[str, object], str]:
+    try:
+        data = read_regular(path, most=_LARGEST_FILE + 1, within=within)
+        if len(data) > _LARGEST_FILE:
+            return {}, f"cannot be read: larger than {_LARGEST_FILE // 1024} KiB"
+        # Some editors write a byte order mark; it carries no meaning.
+        return tomllib.loads(data.decode("utf-8-sig")), ""
+    except FileNotFoundError:
+        return {}, ""
+    except OSError as error:
+        return {}, f"cannot be read: {error.strerror or error}"
+    except UnicodeDecodeError as error:
+        return {}, f"is not UTF-8 text (byte {error.start})"
+    except RecursionError:
+        return {}, "is nested too deeply"
+    except ValueError as error:
+        return {}, f"is not valid TOML: {error}"
 
 
 def _home_of(key: str) -> str:

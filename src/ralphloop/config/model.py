@@ -1,12 +1,8 @@
-"""Every setting there is, with its default.
+"""Every setting there is, with its default: a section of `ralph.toml` is a struct, a key a field.
 
-A section of `ralph.toml` is a struct, a key is a field; adding a setting means adding a field
-here (and documenting it), nothing else.  Types say how a value is read: a `Duration` is written
-"15m" and held as seconds, a `Share` is written "20%" and held as a part of one, an `Argv` is
-written as a list or as one string that is split the way a shell would, and never run by one.
-
-Zero means "no limit" wherever a limit, a time or a threshold may be switched off.
-`policy_of` says what the settings mean for the decisions of the core.
+Types say how a value is read: a `Duration` is written "15m" and held as seconds, a `Share` is
+written "20%" and held as a part of one, an `Argv` is a list or a string that is split as a shell
+would, and never run by one.  Zero means "no limit" wherever something may be switched off.
 """
 
 import re
@@ -16,15 +12,7 @@ from typing import Annotated, Literal, dataclass_transform
 import msgspec
 
 from ralphloop.core.grading import ChangedTests
-from ralphloop.core.policy import (
-    ExitGate,
-    Experiments,
-    Limits,
-    Mode,
-    OnUsageLimit,
-    Policy,
-    Preset,
-)
+from ralphloop.core.policy import ExitGate, Experiments, Limits, Mode, OnUsageLimit, Policy, Preset
 
 # Upper bounds keep every value printable and every timer within what the system can count.
 _TEN_YEARS = 10 * 365 * 24 * 3600
@@ -45,28 +33,19 @@ Part = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 FileName = Annotated[str, msgspec.Meta(min_length=1)]
 
-
 # The agents that come with ralph; a TOML file may add others.
 AGENT_NAMES = ("claude", "codex", "gemini", "opencode", "command", "scripted")
-ReaderName = Literal["text", "claude", "codex", "gemini", "opencode"]
 Safety = Literal["minimal", "moderate", "strict"]  # the loosest first
-Context = Literal["fresh", "resume"]
 Baseline = Literal["strict", "tolerate"]
-CommitPolicy = Literal["story", "never"]
 SandboxMode = Literal["off", "auto", "on"]  # auto: where there is one; on: or no run
-# The agent does not commit, ralph does; or it does, and hooks and configuration are guarded.
-GitAccess = Literal["read-only", "guarded"]
-Scope = Literal["repository", "project"]  # what lies beside a project is somebody else's
 # auto: as skills, for agents that read them, where .claude/skills is there; the others are
 # .claude/skills/<category>-learned/SKILL.md and .claude/commands/<category>-learned.md
 SkillStyle = Literal["auto", "skills", "commands", "off"]
 # auto: the one that the agent reads, where it is there
 MemoryFile = Literal["auto", "CLAUDE.md", "AGENTS.md", "GEMINI.md", "off"]
 
-
 # Variables by which somebody says that the whole machine is a sandbox.
 SANDBOX_WORDS = ("IS_SANDBOX", "CLAUDE_CODE_BUBBLEWRAP")
-
 
 _AGENT = r"^[a-z][a-z0-9_-]{0,40}$"
 AnyAgent = Annotated[str, msgspec.Meta(pattern=_AGENT)]
@@ -83,13 +62,14 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class AgentSection(Section):
     name: AnyAgent = "claude"
     command: Argv = ()  # needed where the name is "command"
-    format: ReaderName = "text"  # how its output is read
+    # how its output is read
+    format: Literal["text", "claude", "codex", "gemini", "opencode"] = "text"
     model: str = ""
     binary: str = ""  # path of the CLI; empty: found on PATH
     args: Argv = ()  # appended to our command line
     env: Variables = {}  # added to the agent's environment
     pass_env: Words = ()  # passed through although we would drop them
-    context: Context = "fresh"
+    context: Literal["fresh", "resume"] = "fresh"
     safety: Safety = "moderate"
     allow: Words = ()  # more that it may do without asking, such as tools of MCP servers
     ask_for_status: bool = True  # once, where an answer has no status block
@@ -158,8 +138,9 @@ class ExitSection(Section):
 
 
 class GitSection(Section):
-    commit: CommitPolicy = "story"
-    scope: Scope = "repository"  # what is measured, committed and cleaned up
+    commit: Literal["story", "never"] = "story"
+    # what is measured, committed and cleaned up; what lies beside a project is somebody else's
+    scope: Literal["repository", "project"] = "repository"
 
 
 class LanesSection(Section):
@@ -174,7 +155,8 @@ class SandboxSection(Section):
     network: Network = ("open",)  # open, none, or the addresses that can be reached: "host:port"
     write: Words = ()  # directories besides the work tree, such as caches
     hide: Words = ()  # besides keys, browsers, other projects and what ralph keeps of its own
-    git: GitAccess = "read-only"
+    # the agent does not commit, ralph does; or it does, and hooks and configuration are guarded
+    git: Literal["read-only", "guarded"] = "read-only"
 
 
 class StoriesSection(Section):
@@ -224,16 +206,10 @@ SECTIONS = Config.__struct_fields__
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One key: where it stands and what it holds."""
-
     section: str
     key: str
     kind: object  # the annotated type
     default: object
-
-    @property
-    def name(self) -> str:
-        return f"{self.section}.{self.key}"
 
     @property
     def form(self) -> str:
@@ -249,16 +225,17 @@ def settings() -> dict[str, Setting]:
     for section in msgspec.structs.fields(Config):
         for field in msgspec.structs.fields(section.type):
             default = getattr(section.default, field.encode_name)
-            setting = Setting(section.encode_name, field.encode_name, field.type, default)
-            found[setting.name] = setting
+            place = (section.encode_name, field.encode_name)
+            found[".".join(place)] = Setting(*place, field.type, default)
     return found
 
 
 def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:
+    limits = (name for name in Limits.__struct_fields__ if hasattr(config.limits, name))
     return Policy(
         **msgspec.structs.asdict(config.circuit),
         exit_gate=config.exit.gate,
-        limits=limits_of(config.limits),
+        limits=Limits(**{name: getattr(config.limits, name) for name in limits}),
         ask_for_status=config.agent.ask_for_status,
         experiments=config.proof.experiments,
         changed_tests=config.proof.changed_tests,
@@ -267,8 +244,3 @@ def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:
         on_usage_limit=config.limits.on_usage_limit,
         mode=mode,
     )
-
-
-def limits_of(section: LimitsSection) -> Limits:
-    names = (name for name in Limits.__struct_fields__ if hasattr(section, name))
-    return Limits(**{name: getattr(section, name) for name in names})

@@ -1,8 +1,7 @@
-"""One written value → one checked value.
+"""One written value → one checked value, and back.
 
-Files carry TOML types; environment variables and `key=value` flags carry text, so numbers and
-lists are read from text there.  Everything that is wrong becomes a `ValueError` whose words say
-what was expected and what was found.  `toml_line` and its kin are the way back.
+Environment variables and `key=value` flags carry text, so numbers and lists are read from text
+there.  Everything that is wrong becomes a `ValueError`: what was expected, what was found.
 """
 
 import json
@@ -43,7 +42,21 @@ def read_value(setting: Setting, raw: object, *, from_text: bool) -> object:
     try:
         value: object = msgspec.convert(prepared, setting.kind, strict=not from_text)
     except msgspec.ValidationError as error:
-        raise ValueError(_in_words(str(error), setting, raw)) from error
+        # What msgspec says, in the words of the file.
+        problem, words = str(error), _enum_words(setting.kind)
+        item = _ITEM.search(problem)
+        if problem.startswith("Invalid enum value") and words:
+            got = raw[int(item[1])] if item and isinstance(raw, list | tuple) else raw
+            hint = did_you_mean(str(got), words)
+            told = f"expected one of {', '.join(words)}, got {shown(got)}{hint}"
+            raise ValueError(told) from error
+        said = re.split(", got | - at ", problem)[0]
+        expected = _TYPE.sub(lambda found: _TYPE_WORDS.get(found[1], found[1]), said)
+        where = f" as item {int(item[1]) + 1}" if item else ""
+        # Variables may hold keys, and an error message may end up anywhere.
+        found = "something else" if setting.form == "variables" else shown(raw)
+        told = f"{expected[0].lower()}{expected[1:]}{where}, got {found}"
+        raise ValueError(told) from error
     return value
 
 
@@ -79,7 +92,6 @@ def refuse_nul(raw: object) -> None:
 
 
 def _prepare(form: str, raw: object, *, from_text: bool) -> object:
-    """What was written, in the types it stands for."""
     text = raw if isinstance(raw, str) else None
     match form:
         case "duration":
@@ -157,22 +169,6 @@ def _variables(raw: object) -> object:
         if not name or "=" in name or "\0" in name:
             raise ValueError(f"{shown(name)} cannot be the name of an environment variable")
     return raw
-
-
-def _in_words(problem: str, setting: Setting, raw: object) -> str:
-    """What msgspec says, in the words of the file."""
-    item = _ITEM.search(problem)
-    words = _enum_words(setting.kind)
-    if problem.startswith("Invalid enum value") and words:
-        got = raw[int(item[1])] if item and isinstance(raw, list | tuple) else raw
-        hint = did_you_mean(str(got), words)
-        return f"expected one of {', '.join(words)}, got {shown(got)}{hint}"
-    said = re.split(", got | - at ", problem)[0]
-    expected = _TYPE.sub(lambda found: _TYPE_WORDS.get(found[1], found[1]), said)
-    where = f" as item {int(item[1]) + 1}" if item else ""
-    # Variables may hold keys, and an error message may end up anywhere.
-    got = "something else" if setting.form == "variables" else shown(raw)
-    return f"{expected[0].lower()}{expected[1:]}{where}, got {got}"
 
 
 def _enum_words(kind: object) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import re
 from contextlib import suppress
-from typing import Any, TypeVar, dataclass_transform
+from typing import TypeVar, dataclass_transform
 
 import msgspec
 
@@ -26,13 +26,9 @@ def readable(written: object, kind: type[_S]) -> _S:
     found, kept = written if isinstance(written, dict) else {}, {}
     for field in msgspec.structs.fields(kind):
         if field.name in found:
+            part, of = found[field.name], field.type
+            is_struct = isinstance(of, type) and issubclass(of, msgspec.Struct)
+            in_parts = is_struct and not any(it.required for it in msgspec.structs.fields(of))
             with suppress(msgspec.ValidationError):
-                kept[field.name] = _readable(found[field.name], field.type)
+                kept[field.name] = readable(part, of) if in_parts else msgspec.convert(part, of)
     return kind(**kept)
-
-
-def _readable(written: object, kind: Any) -> object:
-    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
-    if is_struct and not any(field.required for field in msgspec.structs.fields(kind)):
-        return readable(written, kind)
-    return msgspec.convert(written, kind)

@@ -1,7 +1,6 @@
-"""One iteration weighed: what the agent claims against what was measured.
+"""What the agent claims against what was measured: facts, and no decision.
 
-Nothing here decides; it states facts, each with the side it came from.  Facts come from evidence
-where there is any and from the claim where there is none; unknown is not a fact.
+A fact comes from evidence where there is any, else from the claim; unknown is not a fact.
 """
 
 from msgspec.structs import replace
@@ -17,17 +16,17 @@ from ralphloop.core.model import (
     Response,
 )
 from ralphloop.core.progress import Progress, failed_checks
+from ralphloop.core.proof import is_test_path
 from ralphloop.text import claims
 from ralphloop.text.plain import counted, one_line
 from ralphloop.text.signatures import error_signature
-from ralphloop.text.status_block import Status, StatusBlock, TestsStatus, WorkType
-from ralphloop.text.test_paths import only_tests
+from ralphloop.text.status_block import Status, TestsStatus, WorkType
 
 
 def hear(result: Result, evidence: Evidence) -> Analysis:
     """How a start ended and what the agent says it has done, before anything is believed."""
     response = result.heard
-    block, words = response.status, final_words(response)
+    block, words = response.status, response.final_words
     outcome = settle(response, result.end, evidence)
     says_so = evidence.passes_set or claims.has_promise(words)
     if block is None:
@@ -49,16 +48,30 @@ def analyze(
     said: Analysis, response: Response, evidence: Evidence, moved: Progress, *, iteration: int
 ) -> Analysis:
     """Everything one iteration says, before history is added."""
-    words, failed = final_words(response), failed_checks(evidence)
+    words, failed, block = response.final_words, failed_checks(evidence), said.status
+    # Tests are measured where a check ran, claimed where none did.
+    told = block.tests_status if block else None
+    passing = told is TestsStatus.PASSING if told and told is not TestsStatus.NOT_RUN else None
+    if evidence.checks:
+        states = {check.status for check in evidence.checks} - {CheckStatus.NO_TESTS}
+        passing = states == {CheckStatus.PASSED} if states else None
+    all_passed = None if evidence.stories.total is None else not evidence.open_stories
     # Changed paths beat the claimed work type.
-    on_tests = said.status is not None and said.status.work_type is WorkType.TESTING
-    on_tests = only_tests(evidence.work_files) if evidence.work_files else on_tests
+    on_tests = block is not None and block.work_type is WorkType.TESTING
+    on_tests = all(map(is_test_path, evidence.work_files)) if evidence.work_files else on_tests
     question = claims.question_to_person(words)
+    confidence, warnings = _trust(said, response, evidence, question)
     return replace(
         said,
         iteration=iteration,
-        indicators=_indicators(evidence, said.status, words),
-        confidence=_confidence(said, evidence),
+        indicators=Indicators(
+            all_tasks_done=all_passed,
+            no_pending_stories=all_passed,
+            tests_passing=passing,
+            status_complete=None if block is None else block.status is Status.COMPLETE,
+            text_says_done=claims.has_promise(words) or claims.says_done(words) is not None,
+        ),
+        confidence=confidence,
         progress=moved.made,
         progress_reasons=moved.reasons,
         # In the agent's own last words, else in the output of the last failing check.
@@ -66,98 +79,54 @@ def analyze(
         or (error_signature(failed[-1].output_tail) if failed else None),
         test_only=on_tests and not evidence.stories.about_tests,
         question=question,
-        warnings=(
-            *_warnings(said, response, evidence, question),
-            *(moved.reasons if moved.treading else ()),
-        ),
+        warnings=(*warnings, *(moved.reasons if moved.treading else ())),
     )
 
 
-def final_words(response: Response) -> str:
-    """The agent's last own words, bounded by the reader: what a claim may be read from."""
-    return response.final_text if response.final_text is not None else response.text
-
-
-def _indicators(evidence: Evidence, block: StatusBlock | None, words: str) -> Indicators:
-    """Tests are measured where a check ran, claimed where none did."""
-    all_passed = None if evidence.stories.total is None else not evidence.open_stories
-    said = block.tests_status if block else None
-    states = {check.status for check in evidence.checks or ()} - {CheckStatus.NO_TESTS}
-    passing = said is TestsStatus.PASSING if said and said is not TestsStatus.NOT_RUN else None
-    if evidence.checks:
-        passing = states == {CheckStatus.PASSED} if states else None
-    return Indicators(
-        all_tasks_done=all_passed,
-        no_pending_stories=all_passed,
-        tests_passing=passing,
-        status_complete=None if block is None else block.status is Status.COMPLETE,
-        text_says_done=claims.has_promise(words) or claims.says_done(words) is not None,
-    )
-
-
-def _confidence(said: Analysis, evidence: Evidence) -> float:
-    """How far claim and evidence agree, 0 to 1; it informs and never decides."""
-    if said.says_nothing:
-        return 0.0
-    block, score = said.status, 0.3
-    if block is not None:
-        score += 0.3 if not block.problems and not block.truncated else 0.1
-    if evidence.files_changed is not None:
-        score += 0.2
-    if evidence.checks:
-        score += 0.2
-    if _files_contradict(evidence, block):
-        score -= 0.3
-    if failed_checks(evidence) and block and block.tests_status is TestsStatus.PASSING:
-        score -= 0.3
-    return round(min(1.0, max(0.0, score)), 2)
-
-
-def _files_contradict(evidence: Evidence, block: StatusBlock | None) -> bool:
-    """A different world, not a different way of counting."""
-    if block is None or block.files_modified is None or evidence.files_changed is None:
-        return False
-    claimed, measured = block.files_modified, evidence.files_changed
-    return (claimed == 0) != (measured == 0) or claimed >= 2 * measured + 3
-
-
-def _warnings(
+def _trust(
     said: Analysis, response: Response, evidence: Evidence, question: str | None
-) -> tuple[str, ...]:
-    """Each warning contains its word: status, truncated, files, denied, evidence, question."""
-    found = list(response.warnings)
+) -> tuple[float, list[str]]:
+    """How far claim and evidence agree, 0 to 1, which informs and never decides; and warnings, each
+    with its word: status, truncated, files, denied, evidence, question."""
+    found, score, block = list(response.warnings), 0.3, said.status
     if response.denials:
         tools = ", ".join(sorted({denial.tool for denial in response.denials}))
-        found.append(
-            f"denied: {counted(len(response.denials), 'tool call', 'was')} refused ({tools})"
-        )
+        refused = counted(len(response.denials), "tool call", "was")
+        found.append(f"denied: {refused} refused ({tools})")
     if said.says_nothing:
-        return tuple(found)
-    block = said.status
+        return 0.0, found
     if block is None:
         found.append("no status block (RALPH_STATUS) in the answer; its words were used instead")
-    if block is None and evidence.is_empty:
-        found.append("no evidence either: nothing was measured and nothing was reported")
-    if block and block.truncated:
-        found.append("the status block is truncated (no end marker): EXIT_SIGNAL counts false")
-    if block and _files_contradict(evidence, block):
-        reported, changed = block.files_modified, evidence.files_changed
-        found.append(f"files: the agent reports {reported} modified, {changed} changed")
+        counts = (evidence.files_changed, evidence.commits, evidence.tree, evidence.work_files)
+        if evidence.checks is None and counts == (None,) * 4 and not evidence.stories_passed:
+            found.append("no evidence either: nothing was measured and nothing was reported")
+    else:
+        score += 0.1 if block.problems or block.truncated else 0.3
+        if block.truncated:
+            found.append("the status block is truncated (no end marker): EXIT_SIGNAL counts false")
+        claimed, changed = block.files_modified, evidence.files_changed
+        if (  # a different world, not a different way of counting
+            claimed is not None
+            and changed is not None
+            and ((claimed == 0) != (changed == 0) or claimed >= 2 * changed + 3)
+        ):
+            found.append(f"files: the agent reports {claimed} modified, {changed} changed")
+            score -= 0.3
+        if failed_checks(evidence) and block.tests_status is TestsStatus.PASSING:
+            score -= 0.3
+    score += 0.2 * (evidence.files_changed is not None) + 0.2 * bool(evidence.checks)
     if question:
         found.append(f"question to a person, nobody is there: {one_line(question)}")
-    return tuple(found)
-
-
-_GOOD = frozenset({Outcome.COMPLETED, Outcome.DENIED, Outcome.EMPTY})
+    return round(min(1.0, max(0.0, score)), 2), found
 
 
 def settle(response: Response, end: ProcessEnd, evidence: Evidence) -> Outcome:
     """How the start ended: our clocks beat the exit code, a good result beats our clocks."""
     if end.interrupted:
         return Outcome.INTERRUPTED
-    if response.outcome in _GOOD:
-        if response.outcome is not Outcome.DENIED:
-            return response.outcome
+    if response.outcome in (Outcome.COMPLETED, Outcome.EMPTY):
+        return response.outcome
+    if response.outcome is Outcome.DENIED:
         claimed = response.status.files_modified if response.status else None
         changed = claimed if evidence.files_changed is None else evidence.files_changed
         # Refused tools matter only if nothing came of the start.

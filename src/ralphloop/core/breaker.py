@@ -4,13 +4,12 @@
        ▲                                      │                        │
        └──────────────[progress]──────────────┘      [reset] ► CLOSED, [cool-down] ► HALF_OPEN
 
-The same error `same_error_threshold` times opens it from any state.  Preset `strict` skips
-HALF_OPEN and also opens on an output decline.  Infrastructure endings never count; progress made
-before one still closes HALF_OPEN.  A story that begins to wait for a person is nobody's lack of
-progress: only the count of the same error goes on.
+The same error `same_error_threshold` times opens it from any state; preset `strict` skips HALF_OPEN
+and also opens on an output decline.  Infrastructure endings never count, but progress before one
+closes HALF_OPEN.  A story that begins to wait for a person counts for the same error alone.
 """
 
-import msgspec
+from msgspec.structs import replace
 
 from ralphloop.core.model import Circuit, Transition, Value
 from ralphloop.core.policy import Policy, Preset
@@ -31,8 +30,6 @@ class BreakerState(Value, kw_only=True):
 
 
 class BreakerInput(Value, kw_only=True):
-    """What one iteration showed, as far as the breaker cares."""
-
     iteration: int
     progress: bool
     infrastructure: bool = False
@@ -50,10 +47,22 @@ def step(state: BreakerState, seen: BreakerInput, policy: Policy) -> BreakerStat
     state = cool_down(state, iteration=seen.iteration, at=seen.at, policy=policy)
     if state.circuit is Circuit.OPEN or (seen.infrastructure and not seen.progress):
         return state
-    state = _count(state, seen)
+    row_goes_on = seen.error == state.last_error and not seen.relieved
+    is_unseen = seen.error is None and state.by_check and not (seen.checked or seen.relieved)
+    no_progress = 0 if seen.progress else state.no_progress + (not seen.waits)
+    state = replace(state, no_progress=no_progress)
+    if not (seen.infrastructure or is_unseen):  # nobody looked for an error there
+        row = state.same_error + 1 if row_goes_on else 1
+        state = replace(
+            state,
+            same_error=row if seen.error is not None else 0,
+            last_error=seen.error,
+            by_check=seen.by_check,
+        )
     target, reason = _target(state, seen, policy)
-    moved = _move(state, target, reason, iteration=seen.iteration, at=seen.at)
-    return state if target is state.circuit else moved
+    if target is state.circuit:
+        return state
+    return _move(state, target, reason, iteration=seen.iteration, at=seen.at)
 
 
 def cool_down(
@@ -73,25 +82,19 @@ def reset(
 ) -> BreakerState:
     """Back to CLOSED with both counts at zero; the history stays."""
     moved = _move(state, Circuit.CLOSED, reason, iteration=iteration, at=at)
-    return msgspec.structs.replace(
-        moved, no_progress=0, same_error=0, last_error=None, by_check=False
-    )
+    return replace(moved, no_progress=0, same_error=0, last_error=None, by_check=False)
 
 
-def open_now(
-    state: BreakerState, reason: str, *, iteration: int, at: float | None = None
-) -> BreakerState:
+def open_now(state: BreakerState, reason: str, *, iteration: int, at: float | None) -> BreakerState:
     if state.circuit is Circuit.OPEN:
         return state
     return _move(state, Circuit.OPEN, reason, iteration=iteration, at=at)
 
 
-def note(
-    state: BreakerState, reason: str, *, iteration: int, at: float | None = None
-) -> BreakerState:
+def note(state: BreakerState, reason: str, *, iteration: int, at: float | None) -> BreakerState:
     """An entry in the history that changes nothing, such as a BLOCKED story."""
     moved = _move(state, state.circuit, reason, iteration=iteration, at=at)
-    return msgspec.structs.replace(state, history=moved.history)
+    return replace(state, history=moved.history)
 
 
 def moves(before: BreakerState, after: BreakerState) -> tuple[Transition, ...]:
@@ -100,25 +103,7 @@ def moves(before: BreakerState, after: BreakerState) -> tuple[Transition, ...]:
     return tuple(entry for entry in new if not entry.is_note)
 
 
-def _count(state: BreakerState, seen: BreakerInput) -> BreakerState:
-    no_progress = 0 if seen.progress else state.no_progress + (not seen.waits)
-    if seen.infrastructure:  # only its progress counts
-        return msgspec.structs.replace(state, no_progress=no_progress)
-    if seen.error is None and state.by_check and not (seen.checked or seen.relieved):
-        return msgspec.structs.replace(state, no_progress=no_progress)  # nobody looked for it
-    goes_on = seen.error == state.last_error and not seen.relieved
-    row = state.same_error + 1 if goes_on else 1
-    return msgspec.structs.replace(
-        state,
-        no_progress=no_progress,
-        same_error=row if seen.error is not None else 0,
-        last_error=seen.error,
-        by_check=seen.by_check,
-    )
-
-
 def _target(state: BreakerState, seen: BreakerInput, policy: Policy) -> tuple[Circuit, str]:
-    """Where the counts lead, and why; `strict` goes through no HALF_OPEN."""
     strict = policy.preset is Preset.STRICT
     if not seen.infrastructure and 0 < policy.same_error_threshold <= state.same_error:
         return Circuit.OPEN, f"same error {state.same_error} times in a row: {state.last_error}"
@@ -141,7 +126,7 @@ def _move(
 ) -> BreakerState:
     before = state.circuit
     entry = Transition(iteration=iteration, before=before, after=target, reason=reason, at=at)
-    return msgspec.structs.replace(
+    return replace(
         state,
         circuit=target,
         reason=reason,

@@ -1,8 +1,7 @@
 """What happens in a run, as one stream of values: journal, console, log and `--json` see the same.
 
-A `LoopEvent` says where and when, its `what` says which of the kinds below.  Each kind is stored
-under its tag; every field has a default, so that what an older version wrote loads as well.  An
-iteration is stored once: `IterationFinished` points to it, and the journal puts it back in.
+Each kind is stored under its tag; every field has a default, so that what an older version wrote
+loads as well.  An iteration is stored once: the journal puts it back into `IterationFinished`.
 """
 
 import msgspec
@@ -11,14 +10,11 @@ from msgspec import UNSET, UnsetType
 from ralphloop.core import Value, readable, snake_case
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import CheckStatus, Circuit, ExitDecision
-from ralphloop.core.quota import Windows, updated
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Spent, Windows, updated
 from ralphloop.text.durations import iso
 
 
 class Event(Value, tag_field="type", tag=snake_case):
-    """One kind of thing that happens."""
-
     @property
     def type(self) -> str:
         return str(self.__struct_config__.tag)
@@ -27,10 +23,6 @@ class Event(Value, tag_field="type", tag=snake_case):
         """Its fields in the shape of `ralph run --json`."""
         fields = msgspec.structs.asdict(self).items()
         return {name: msgspec.to_builtins(value) for name, value in fields if value is not UNSET}
-
-    def stored(self) -> object:
-        """What the journal keeps of it."""
-        return self
 
 
 class RunStarted(Event, kw_only=True):
@@ -79,10 +71,8 @@ class AgentChanged(Event, kw_only=True):
 
 
 class AgentStep(Event, kw_only=True, tag="agent_event"):
-    """What a running agent shows (`model.AgentEvent`)."""
-
-    kind: str = ""
-    summary: str = ""
+    kind: str = ""  # text, tool, tool_result, retry, limit, status, result
+    summary: str = ""  # one bounded line
     ok: bool | UnsetType = UNSET
 
 
@@ -113,9 +103,6 @@ class IterationFinished(Event, kw_only=True):
     spent: Spent = Spent()
     attempts: int = 0  # failed ones of the story, this one included
     warnings: tuple[str, ...] = ()  # besides those of the analysis
-
-    def stored(self) -> object:
-        return {"attempts": self.attempts, "warnings": self.warnings}
 
     @property
     def all_warnings(self) -> tuple[str, ...]:
@@ -164,8 +151,6 @@ class StoryPassed(Event, kw_only=True):
 
 
 class StoryHeldBack(Event, kw_only=True):
-    """A story that has not passed."""
-
     story: str = ""
     title: str = ""
     reason: str = ""
@@ -311,8 +296,6 @@ def as_of_now(run: RunStarted, what: Event) -> RunStarted:
 
 
 class LoopEvent(Value, kw_only=True):
-    """Something that happened in a run."""
-
     run: str
     at: float
     what: Event
@@ -320,6 +303,5 @@ class LoopEvent(Value, kw_only=True):
     seq: int = 0  # in the journal
 
     def as_line(self) -> dict[str, object]:
-        """The published shape of `ralph run --json`."""
         head = {"v": 1, "type": self.what.type, "ts": iso(self.at), "run": self.run}
         return {**head, "iteration": self.iteration, **self.what.published()}

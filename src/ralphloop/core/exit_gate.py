@@ -1,6 +1,5 @@
-"""The exit gate: whether to go on, and why, in words.
+"""The exit gate: whether to go on, and why, in words.  The order when several apply:
 
-Order when several apply:
 error › circuit_open › blocked › project_complete › test_saturation › limits › continue,
 except that after OPEN everything is circuit_open until a reset.
 """
@@ -24,9 +23,8 @@ from ralphloop.core.policy import (
     reached,
 )
 from ralphloop.core.progress import failed_checks, normalise_reply
-from ralphloop.core.quota import reserve_words, too_full
-from ralphloop.core.run_state import RunState
-from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.run_state import RunState, Standing, StoryState
+from ralphloop.core.totals import reserve_words, too_full
 from ralphloop.text.claims import has_promise
 from ralphloop.text.plain import agreeing, counted
 from ralphloop.text.status_block import Status, TestsStatus
@@ -41,9 +39,23 @@ def decide(state: RunState, story: StoryState, one: Weighed, *, was_open: bool) 
         reason = "the circuit is OPEN until it is reset"
         return Decision(word=ExitDecision.CIRCUIT_OPEN, reasons=(reason,))
     after = state, story, one
-    rules = chain(_broken(*after), _stranded(*after), _complete(one), _used_up(*after))
-    word, reason = next(rules, None) or (ExitDecision.CONTINUE, _why_go_on(one))
-    return Decision(word=word, reasons=(reason,) if reason else ())
+    rules = chain(_broken(*after), _over(*after), _used_up(*after))
+    if over := next(rules, None):
+        word, reason = over
+        return Decision(word=word, reasons=(reason,) if reason else ())
+    analysis, count = one.analysis, one.analysis.indicators.count
+    why = "the agent does not say that all is done"
+    if analysis.refused:
+        why = "the request was refused before the model saw it, which says nothing about the work"
+    elif analysis.outcome.is_infrastructure:
+        why = f"the start ended ({analysis.outcome.words}), which says nothing about the work"
+    elif analysis.exit_signal:
+        agree = agreeing(count, "agrees")
+        few = f"only {count} of {MIN_INDICATORS} needed signs {agree}"
+        why = f"{_SAYS}, but {_veto(one) or few}"
+    elif count >= MIN_INDICATORS:
+        why = f"{why}, although {count} signs do ({analysis.indicators.named})"
+    return Decision(word=ExitDecision.CONTINUE, reasons=(why,))
 
 
 def _broken(state: RunState, story: StoryState, one: Weighed) -> _Rules:
@@ -54,9 +66,13 @@ def _broken(state: RunState, story: StoryState, one: Weighed) -> _Rules:
     if outcome is Outcome.STARTUP_ERROR and state.startup_errors >= STARTUP_ERRORS:
         times = f"{state.startup_errors} times in a row"
         yield ExitDecision.ERROR, f"the agent failed to start {times}"
-    if _is_refused_for_good(state, story, one):
-        words = f"requests are refused before the model sees them: {story.reason}"
-        yield ExitDecision.ERROR, words
+    if one.analysis.refused and story.refusals >= REFUSALS:
+        said = normalise_reply(story.reason)
+        others = (other for other in state.stories.values() if other.refusals >= REFUSALS)
+        alike = sum(normalise_reply(other.reason) == said for other in others)
+        if alike > 1 or one.evidence.stories.total is None or not _runnable(story, one):
+            words = f"requests are refused before the model sees them: {story.reason}"
+            yield ExitDecision.ERROR, words
     if state.paid_failures >= PAID_FAILURES:
         words = f"{state.paid_failures} paid starts in a row ended in infrastructure failures"
         yield ExitDecision.ERROR, words
@@ -66,16 +82,6 @@ def _broken(state: RunState, story: StoryState, one: Weighed) -> _Rules:
         yield ExitDecision.CIRCUIT_OPEN, state.breaker.reason
 
 
-def _is_refused_for_good(state: RunState, story: StoryState, one: Weighed) -> bool:
-    """No request can be made any more: two stories were refused alike, or nothing is left."""
-    if not one.analysis.refused or story.refusals < REFUSALS:
-        return False
-    said = normalise_reply(story.reason)
-    alike = (other for other in state.stories.values() if other.refusals >= REFUSALS)
-    count = sum(normalise_reply(other.reason) == said for other in alike)
-    return count > 1 or one.evidence.stories.total is None or not _runnable(story, one)
-
-
 def _runnable(story: StoryState, one: Weighed) -> int:
     """Open stories that may still be worked on after this iteration."""
     facts = one.evidence.stories
@@ -83,29 +89,24 @@ def _runnable(story: StoryState, one: Weighed) -> int:
 
 
 def silent_words(stalls: int) -> str:
-    """What is wrong with an agent that never says a word."""
     return (
         f"the agent said nothing {stalls} times in a row until limits.stall_timeout ran out;"
         " if it only thinks longer, raise that"
     )
 
 
-def _stranded(state: RunState, story: StoryState, one: Weighed) -> _Rules:
-    """No story can run any more; the run waits for a person, or for nothing."""
-    analysis = one.analysis
+def _over(state: RunState, story: StoryState, one: Weighed) -> _Rules:
+    """No story can run any more: the run waits for a person, or for nothing, or is done."""
+    analysis, left = one.analysis, one.evidence.open_stories
     if one.evidence.stories.total is None:
         if analysis.is_blocked and analysis.status:
             yield ExitDecision.BLOCKED, analysis.status.recommendation or "the agent is blocked"
-    elif one.evidence.open_stories and _runnable(story, one) <= 0 and not one.may_end_run:
-        if waiting := state.count(Standing.BLOCKED):
+    elif left and _runnable(story, one) <= 0 and not one.may_end_run:
+        if waiting := sum(it.standing is Standing.BLOCKED for it in state.stories.values()):
             words = f"{counted(waiting, 'open story', 'waits')} for a person, none can run"
             yield ExitDecision.BLOCKED, words
         elif not story.saturated:  # that is said by its own rule
             yield ExitDecision.NO_RUNNABLE_STORY, "no open story can run"
-
-
-def _complete(one: Weighed) -> _Rules:
-    analysis, left = one.analysis, one.evidence.open_stories
     if analysis.says_nothing or _veto(one):
         return
     if one.may_end_run:
@@ -147,20 +148,3 @@ def _used_up(state: RunState, story: StoryState, one: Weighed) -> _Rules:
             yield ExitDecision.USAGE_LIMIT, reserve_words(full, limits.reserve, at)
     if over := reached(limits, replace(one.totals, iterations=state.iterations), at):
         yield over.word, over.reasons[0]
-
-
-def _why_go_on(one: Weighed) -> str:
-    analysis, count = one.analysis, one.analysis.indicators.count
-    if analysis.refused:
-        return "the request was refused before the model saw it, which says nothing about the work"
-    if analysis.outcome.is_infrastructure:
-        return f"the start ended ({analysis.outcome.words}), which says nothing about the work"
-    if analysis.exit_signal:
-        if reason := _veto(one):
-            return f"{_SAYS}, but {reason}"
-        agree = agreeing(count, "agrees")
-        return f"{_SAYS}, but only {count} of {MIN_INDICATORS} needed signs {agree}"
-    who = "the agent does not say that all is done"
-    if count >= MIN_INDICATORS:
-        return f"{who}, although {count} signs do ({analysis.indicators.named})"
-    return who

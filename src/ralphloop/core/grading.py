@@ -1,8 +1,7 @@
 """Whether a claimed story passes, and how well that is proven.
 
-Only green checks that we ran ourselves make a story pass; the grade says how much they prove.
-`verified` needs something that was red without the story and is green with it, and nothing that is
-doubted or that a person should look at.
+Only green checks that we ran ourselves make a story pass.  `verified` needs something that is red
+without the story and green with it, and nothing that is doubted or for a person to look at.
 """
 
 from enum import StrEnum
@@ -11,6 +10,7 @@ from ralphloop.core.model import CheckResult, CheckStatus, Value
 from ralphloop.core.proof import Trial
 from ralphloop.text.plain import some
 
+VERIFY = "verify"  # the name of the check that is a story's own command
 UNCHANGED = "nothing changed since the story began"
 DOUBT = "doubt of "  # how a finding begins whose words are another command's
 
@@ -32,14 +32,11 @@ class ChangedTests(StrEnum):
 
 
 class Proof(Value, kw_only=True):
-    """Everything a story's pass is judged on."""
-
     claimed: bool
     already_done: bool = False  # the agent says the work was there before
     changed: bool = True  # something changed since the story began
-    checks: tuple[CheckResult, ...] = ()
+    checks: tuple[CheckResult, ...] = ()  # its own command among them
     tolerated: tuple[str, ...] = ()  # checks that are red only in ways they were before
-    verify: CheckResult | None = None
     verify_was: CheckStatus | None = None  # before the story's first start; None: not known
     turned_green: tuple[str, ...] = ()  # checks and named tests that were red before the run
     trial: Trial = Trial()
@@ -49,15 +46,9 @@ class Proof(Value, kw_only=True):
 
     @property
     def verify_turned_green(self) -> bool:
-        """Its own command was red without the story and is green with it."""
-        is_green = self.verify is not None and self.verify.status is CheckStatus.PASSED
+        own = (check for check in self.checks if check.name == VERIFY)
+        is_green = any(check.status is CheckStatus.PASSED for check in own)
         return is_green and self.verify_was is CheckStatus.FAILED
-
-    @property
-    def findings(self) -> tuple[str, ...]:
-        """What the agent has to answer for before the story can pass."""
-        asked = self.trial.look_at if self.changed_tests is ChangedTests.ASK else ()
-        return (*self.doubts, *self.trial.challenges, *asked)
 
 
 class StoryVerdict(Value, kw_only=True):
@@ -70,34 +61,32 @@ class StoryVerdict(Value, kw_only=True):
 
 
 def judge_story(proof: Proof) -> StoryVerdict:
-    """Pass or not, with the grade and the reasons in words."""
     if not proof.claimed:
         return _no("the agent does not call it done")
-    checks = [*proof.checks, *([proof.verify] if proof.verify else [])]
     if red := _red(proof):
         return _no(*(f"{name} failed" for name in red))
     if not (proof.changed or proof.already_done or proof.verify_turned_green):
         return _no(UNCHANGED)
     if made_up := proof.trial.contradictions:
         return _no(*made_up, asked=made_up)
-    findings = proof.findings
+    trial, look_at = proof.trial, proof.trial.look_at
+    asked = look_at if proof.changed_tests is ChangedTests.ASK else ()
+    findings = (*proof.doubts, *trial.challenges, *asked)  # what the agent has to answer for
     known = {_key(finding) for finding in proof.challenged}  # was put to the agent before
     if any(_key(finding) not in known for finding in findings):
         return _no(*(f"challenged: {finding}" for finding in findings), asked=findings)
-    is_reviewed = proof.changed_tests is ChangedTests.REVIEW and proof.trial.look_at
-    if findings or is_reviewed:
-        return _yes(proof, Grade.NEEDS_REVIEW, *(findings or proof.trial.look_at))
-    return _graded(proof, [check.name for check in checks if check.status is CheckStatus.PASSED])
+    if findings or (proof.changed_tests is ChangedTests.REVIEW and look_at):
+        return _yes(proof, Grade.NEEDS_REVIEW, *(findings or look_at))
+    return _graded(proof)
 
 
 def is_green(proof: Proof) -> bool:
     """Something ran, and nothing is red that was not before."""
-    return bool(proof.checks or proof.verify) and not _red(proof)
+    return bool(proof.checks) and not _red(proof)
 
 
 def _red(proof: Proof) -> list[str]:
-    checks = (*proof.checks, *((proof.verify,) if proof.verify else ()))
-    failed = (check.name for check in checks if check.status is CheckStatus.FAILED)
+    failed = (check.name for check in proof.checks if check.status is CheckStatus.FAILED)
     return [name for name in failed if name not in proof.tolerated]
 
 
@@ -106,8 +95,9 @@ def _key(finding: str) -> str:
     return finding.partition(":")[0] if finding.startswith(DOUBT) else finding
 
 
-def _graded(proof: Proof, green: list[str]) -> StoryVerdict:
+def _graded(proof: Proof) -> StoryVerdict:
     trial = proof.trial
+    green = [check.name for check in proof.checks if check.status is CheckStatus.PASSED]
     if not green:
         return _yes(proof, Grade.CLAIMED, "no check could prove it")
     if not proof.changed:
@@ -125,7 +115,7 @@ def _graded(proof: Proof, green: list[str]) -> StoryVerdict:
         return _yes(proof, Grade.VERIFIED, f"red without it: {some(trial.proven, 3)}")
     new = trial.vacuous or trial.unloadable or trial.skipping or trial.unseen
     why = trial.remarks[:1] if new else ()
-    if proof.verify is not None and proof.verify_was is CheckStatus.PASSED:
+    if proof.verify_was is CheckStatus.PASSED:
         why = (*why, "its own verify command was green before, too: that proves nothing")
     return _yes(proof, Grade.CHECKED, f"{', '.join(green)} green", *why)
 

@@ -1,9 +1,5 @@
-"""What changes a run between two iterations, as data, each with what it changes.
-
-A person moves a story or resets the circuit, a commit is refused, a story file is marked by hand, a
-pass turns out to be upheld by nothing.  Each is written down with the iteration it came after, so
-that a replay of the night meets it at the same place.
-"""
+"""What changes a run between two iterations, as data; each is written down with the iteration it
+came after, so that a replay meets it at the same place."""
 
 from typing import TYPE_CHECKING, Union
 
@@ -13,22 +9,18 @@ from ralphloop.core import Value, breaker, snake_case
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import Circuit
 from ralphloop.core.policy import Policy, Share
-from ralphloop.core.run_state import RunState
-from ralphloop.core.story_state import (
+from ralphloop.core.run_state import (
     MAX_FAILURE_CHARS,
     Answer,
+    RunState,
     Standing,
     StoryState,
     VerifySeen,
 )
 from ralphloop.text.plain import counted, one_line, some
 
-MOST_REFUSED = 2  # stories in a row
-
 
 class Intervention(Value, tag_field="kind", tag=snake_case):
-    """One change of the state that no iteration made."""
-
     def applied(self, state: RunState, policy: Policy) -> RunState:
         raise NotImplementedError
 
@@ -55,16 +47,14 @@ class MarkedByHand(Intervention, kw_only=True):
     marks: dict[str, bool]
 
     def applied(self, state: RunState, policy: Policy) -> RunState:
-        by_hand = {
-            "standing": Standing.PASSED,
-            "grade": str(Grade.BY_HAND),
-            "reason": "marked by a person",
-        }
-        taken_off = {"standing": Standing.OPEN, "grade": "", "reason": ""}
-        told = {name: by_hand if mark else taken_off for name, mark in self.marks.items()}
-        return state.with_stories(
-            {name: replace(state.story(name), **new) for name, new in told.items()}
-        )
+        stories = {}
+        for name, is_marked in self.marks.items():
+            standing, grade, reason = Standing.OPEN, "", ""
+            if is_marked:
+                standing, grade, reason = Standing.PASSED, str(Grade.BY_HAND), "marked by a person"
+            known = state.story(name)
+            stories[name] = replace(known, standing=standing, grade=grade, reason=reason)
+        return state.with_stories(stories)
 
 
 class Reopened(Intervention, kw_only=True):
@@ -73,19 +63,20 @@ class Reopened(Intervention, kw_only=True):
     waiting_only: bool = False
 
     def applied(self, state: RunState, policy: Policy) -> RunState:
-        return state.with_stories({name: self._after(one) for name, one in state.stories.items()})
-
-    def _after(self, story: StoryState) -> StoryState:
-        if self.waiting_only and story.standing is Standing.SET_ASIDE:
-            return story
-        share = story.share if self.waiting_only else Share()  # of a new session's limits
-        story = replace(story, saturated=False, share=share)
-        if story.standing is Standing.PASSED:
-            return replace(story, asked=())  # a person has seen what it took away
-        if story.standing is Standing.OPEN:
-            return story
-        standing = Standing.OPEN if story.standing is Standing.BLOCKED else story.standing
-        return replace(story, standing=standing, attempts=0, refusals=0, second_chance=False)
+        stories = {}
+        for name, story in state.stories.items():
+            if self.waiting_only and story.standing is Standing.SET_ASIDE:
+                continue
+            share = story.share if self.waiting_only else Share()  # of a new session's limits
+            change: dict[str, object] = {"saturated": False, "share": share}
+            if story.standing is Standing.PASSED:
+                change["asked"] = ()  # a person has seen what it took away
+            elif story.standing is not Standing.OPEN:
+                change |= {"attempts": 0, "refusals": 0, "second_chance": False}
+            if story.standing is Standing.BLOCKED:
+                change["standing"] = Standing.OPEN
+            stories[name] = replace(story, **change)
+        return state.with_stories(stories)
 
 
 class PassTakenBack(Intervention, kw_only=True):
@@ -94,17 +85,12 @@ class PassTakenBack(Intervention, kw_only=True):
     reasons: dict[str, str]
 
     def applied(self, state: RunState, policy: Policy) -> RunState:
-        kept = ("iterations", "cost_usd", "unpriced")
-        return state.with_stories(
-            {
-                name: StoryState(
-                    reason=why,
-                    findings=(why,),
-                    **{field: getattr(state.story(name), field) for field in kept},
-                )
-                for name, why in self.reasons.items()
-            }
-        )
+        stories = {}
+        for name, why in self.reasons.items():
+            was = state.story(name)
+            fresh = StoryState(reason=why, findings=(why,), iterations=was.iterations)
+            stories[name] = replace(fresh, cost_usd=was.cost_usd, unpriced=was.unpriced)
+        return state.with_stories(stories)
 
 
 class Vouched(Intervention, kw_only=True):
@@ -113,17 +99,11 @@ class Vouched(Intervention, kw_only=True):
     stories: tuple[str, ...]
 
     def applied(self, state: RunState, policy: Policy) -> RunState:
-        return state.with_stories(
-            {name: replace(state.story(name), commitless=True) for name in self.stories}
-        )
-
-
-# --- of one story ----------------------------------------------------------------------------
+        known = {name: state.story(name) for name in self.stories}
+        return state.with_stories({n: replace(it, commitless=True) for n, it in known.items()})
 
 
 class OfStory(Intervention, kw_only=True):
-    """One that changes a single story."""
-
     story: str
 
     def applied(self, state: RunState, policy: Policy) -> RunState:
@@ -251,10 +231,8 @@ class Committed(OfStory, kw_only=True):
 
 
 class CommitRefused(OfStory, kw_only=True):
-    """What could not be committed has not passed: the agent gets the message.
-
-    A second story in a row that is set aside for it opens the circuit.
-    """
+    """What could not be committed has not passed: the agent gets the message.  A second story in a
+    row that is set aside for it opens the circuit."""
 
     failure: str
     others: bool  # another story can run
@@ -280,7 +258,7 @@ class CommitRefused(OfStory, kw_only=True):
         if story.standing is not Standing.SET_ASIDE:
             return state
         state = replace(state, refused=state.refused + 1)
-        if state.refused < MOST_REFUSED:
+        if state.refused < 2:
             return state
         words = f"two stories in a row could not be committed; the last: {story.reason}"
         opened = breaker.open_now(state.breaker, words, iteration=state.starts, at=self.at)

@@ -1,14 +1,11 @@
 """One iteration: what it starts with, what comes of it, and what is kept of it.
 
-`Start` is written ahead, `Result` is what the agent gave, `Evidence` (in `model`) what we measured;
-`Iteration` is all of it with the verdict.  The journal stores it as JSON without defaults, so what
-an older version wrote loads as well; keys are only ever added.  Texts are bounded.
-
-An `Effect` is what it owes to the user's repository, in the order in which it is done: written
-ahead with the iteration, so that a successor can do again whatever a crash cut off.
+It is kept as JSON without defaults, so that what an older version wrote loads as well: keys are
+only ever added, texts are bounded.  `Start` is written ahead, and so is each `Effect`, what is owed
+to the user's repository in this order, so that a successor can do again what a crash cut off.
 """
 
-from __future__ import annotations
+from typing import Self
 
 import msgspec
 
@@ -23,16 +20,15 @@ from ralphloop.core.model import (
     ProcessEnd,
     RateLimit,
     Response,
+    Story,
     ToolCall,
     Usage,
     Value,
 )
 from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.progress import Footprint, Progress
-from ralphloop.core.quota import Windows
-from ralphloop.core.story import Story
-from ralphloop.core.story_state import StoryState
-from ralphloop.core.totals import Totals
+from ralphloop.core.run_state import StoryState
+from ralphloop.core.totals import Totals, Windows
 
 
 class Effect(Value, tag_field="kind"):
@@ -50,8 +46,6 @@ class MarkStory(Effect, kw_only=True, tag="mark"):
 
 
 class AddProgress(Effect, kw_only=True, tag="progress"):
-    """An entry in progress.txt."""
-
     at: float = 0.0
     task: str = ""
     outcome: str = ""
@@ -67,8 +61,6 @@ class SaveLeftovers(Effect, kw_only=True, tag="set_aside"):
 
 
 class CommitStory(Effect, kw_only=True, tag="commit"):
-    """The story's own commit."""
-
     story: str = ""
     title: str = ""
     grade: str = ""
@@ -79,10 +71,6 @@ AnyEffect = MarkStory | AddProgress | SaveLeftovers | CommitStory
 
 
 _KEPT_TEXT = 8_000
-_KEPT_TOOLS = 30
-_KEPT_DENIALS = 20
-_KEPT_STDERR = 2_000
-_KEPT_TITLE = 200
 _GIVEN_WHEN_ASKED = "no status block (RALPH_STATUS) in the answer; it gave one when asked"
 
 
@@ -107,8 +95,6 @@ class PromptSize(Value, kw_only=True):
 
 
 class Start(Value, kw_only=True):
-    """An iteration before the agent runs."""
-
     number: int = 0
     story: Story | None = None
     state: StoryState = StoryState()  # of the story, as the start found it
@@ -137,11 +123,6 @@ class Result(Value, kw_only=True):
         return self.end.stalled and not self.response.model_output and not self.response.retrying
 
     @property
-    def answers(self) -> tuple[Response, ...]:
-        """In the order they came."""
-        return (self.response,) if self.asked is None else (self.response, self.asked)
-
-    @property
     def heard(self) -> Response:
         """The answer, ended by the block that came when it was asked for."""
         if self.asked is None or self.asked.status is None:
@@ -165,6 +146,7 @@ class Weighed(Value, kw_only=True):
     verdict: StoryVerdict
     analysis: Analysis
     used: Usage  # by this start alone
+    session_usage: Usage = Usage()  # what its conversation reported up to there
     totals: Totals = Totals()  # what the run has used with it
     trail: tuple[Footprint, ...] = ()  # of its story, this start included
 
@@ -175,7 +157,9 @@ class Weighed(Value, kw_only=True):
     @property
     def findings(self) -> tuple[str, ...]:
         """What was seen beside the claim and what it has to answer for, each once."""
-        return tuple(dict.fromkeys((*self.evidence.findings, *self.verdict.asked)))
+        doubts, opinions = self.evidence.doubts or (), self.evidence.opinions or ()
+        found = (*self.evidence.remarks, *doubts, *opinions, *self.verdict.asked)
+        return tuple(dict.fromkeys(found))
 
     @property
     def may_end_run(self) -> bool:
@@ -202,15 +186,15 @@ class KeptAnswer(Response, kw_only=True):
     windows: Windows = ()  # of its subscription, as it told them
 
     @classmethod
-    def of(cls, response: Response) -> KeptAnswer:
-        words = response.final_text if response.final_text is not None else response.text
+    def of(cls, response: Response) -> Self:
+        words = response.final_words
         kept = {
             "text": "",
             "final_text": words[-_KEPT_TEXT:],
             "has_final_text": response.final_text is not None,
             "is_cut": len(words) > _KEPT_TEXT,
-            "tool_calls": response.tool_calls[-_KEPT_TOOLS:],
-            "denials": response.denials[:_KEPT_DENIALS],
+            "tool_calls": response.tool_calls[-30:],
+            "denials": response.denials[:20],
             "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
             "windows": response.rate_limit.windows if response.rate_limit else (),
             "rate_limit": None,
@@ -223,14 +207,11 @@ class KeptAnswer(Response, kw_only=True):
         known = self.resets_at or self.windows
         limit = RateLimit(resets_at=self.resets_at, windows=self.windows) if known else None
         final = self.final_text if self.has_final_text else None
-        return Response(
-            **told | {"final_text": final, "text": self.final_text, "rate_limit": limit}
-        )
+        told |= {"final_text": final, "text": self.final_text, "rate_limit": limit}
+        return Response(**told)
 
 
 class Iteration(Value, kw_only=True):
-    """Everything worth knowing about a start later."""
-
     agent: str = ""
     model: str = ""  # that was asked for; the answer names the one that was used
     response: KeptAnswer = KeptAnswer()
@@ -253,7 +234,6 @@ class Iteration(Value, kw_only=True):
 
     @property
     def by(self) -> str:
-        """Who worked, with which model if one was asked for."""
         return f"{self.agent} {self.model}".rstrip()
 
     @property
@@ -263,10 +243,9 @@ class Iteration(Value, kw_only=True):
 
 
 def kept(one: Weighed, decision: Decision) -> Iteration:
-    """The iteration as the journal keeps it."""
     start, result, evidence, story = one.start, one.result, one.evidence, one.start.story
     if story is not None:
-        short = {"title": story.title[:_KEPT_TITLE], "description": "", "criteria": (), "notes": ""}
+        short = {"title": story.title[:200], "description": "", "criteria": (), "notes": ""}
         story = msgspec.structs.replace(story, **short)
     checks = evidence.checks
     if checks is not None:  # without the names of all tests, of which the run keeps its newest
@@ -286,7 +265,7 @@ def kept(one: Weighed, decision: Decision) -> Iteration:
         findings=one.findings,
         tolerated=evidence.comparison.tolerated_failures,
         leftovers=result.leftovers,
-        stderr_tail=result.stderr_tail[-_KEPT_STDERR:],
+        stderr_tail=result.stderr_tail[-2_000:],
         prompt=start.prompt,
         learning=start.learning,
         story=story,

@@ -1,16 +1,13 @@
-"""The values everything is decided on.
+"""The values everything is decided on, frozen; times are epoch seconds handed in by the caller.
 
-Three families that never mix:
-
-* **claim**: what the agent says (`StatusBlock`, the text in a `Response`);
-* **evidence**: what we measured ourselves (`Evidence`, `CheckResult` in `proof`);
-* **verdict**: what we conclude (`Analysis`, `Decision`).
-
-All of them are frozen and know nothing of files, clocks or storage.  Times are epoch seconds
-handed in by the caller.
+Three families that never mix: **claim**, what the agent says (`StatusBlock`, the text in a
+`Response`); **evidence**, what we measured ourselves (`Evidence`, `CheckResult` in `proof`);
+**verdict**, what we conclude (`Analysis`, `Decision`).
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Literal, Self
 
 import msgspec
 
@@ -18,10 +15,8 @@ from ralphloop.core import Value as Value  # noqa: PLC0414
 from ralphloop.core.proof import CheckResult as CheckResult  # noqa: PLC0414 - a home for them too
 from ralphloop.core.proof import CheckStatus as CheckStatus  # noqa: PLC0414
 from ralphloop.core.proof import Trial
-from ralphloop.core.quota import Windows
-from ralphloop.core.story import Story
 from ralphloop.core.totals import TOKENS as TOKENS  # noqa: PLC0414
-from ralphloop.core.totals import Totals
+from ralphloop.core.totals import Totals, Windows
 from ralphloop.core.totals import Usage as Usage  # noqa: PLC0414
 from ralphloop.text.status_block import Status, StatusBlock
 
@@ -29,8 +24,6 @@ from ralphloop.text.status_block import Status, StatusBlock
 
 
 class Outcome(StrEnum):
-    """How one start of the agent ended."""
-
     COMPLETED = "completed"
     DENIED = "denied"  # tools were refused and nothing came of it
     EMPTY = "empty"
@@ -52,7 +45,6 @@ class Outcome(StrEnum):
 
     @property
     def words(self) -> str:
-        """For a person."""
         return _IN_WORDS.get(self) or str(self).replace("_", " ")
 
 
@@ -66,16 +58,7 @@ _IN_WORDS = {
     Outcome.STALLED: "silent",
     Outcome.STARTUP_ERROR: "did not start",
 }
-_INFRASTRUCTURE = frozenset(
-    {
-        Outcome.USAGE_LIMIT,
-        Outcome.TRANSIENT,
-        Outcome.FATAL,
-        Outcome.INTERRUPTED,
-        Outcome.KILLED,
-        Outcome.STARTUP_ERROR,
-    }
-)
+_INFRASTRUCTURE = frozenset("usage_limit transient fatal interrupted killed startup_error".split())
 
 
 class OutputFormat(StrEnum):
@@ -107,6 +90,60 @@ class Circuit(StrEnum):
     OPEN = "OPEN"
 
 
+# --- stories ---------------------------------------------------------------------------------
+
+ListKind = Literal["prd", "tasks"]
+
+
+class Story(Value, kw_only=True):
+    """One unit of work; texts are clean Unicode without NUL, the id may hold anything else."""
+
+    id: str
+    title: str
+    index: int  # position in the file, the last word on order
+    description: str = ""
+    criteria: tuple[str, ...] = ()
+    priority: int | float | None = None  # lowest first; None comes last
+    passes: bool = False
+    notes: str = ""
+    depends_on: tuple[str, ...] = ()
+    parent_spec: str | None = None
+    verify: tuple[str, ...] | None = None  # argv, never run by a shell
+    exit_signal: bool = False  # tasks files: passing this one may end the run
+    about_tests: bool = False
+    touches: tuple[str, ...] = ()  # path patterns it is expected to change
+
+
+class StoryList(Value, kw_only=True):
+    """A *view* of a file that belongs to somebody else.  Nothing is written back from here, so that
+    keys we do not know survive: marking splices one value into the raw text."""
+
+    stories: tuple[Story, ...]
+    source: str
+    kind: ListKind = "prd"
+    project: str = ""
+    description: str = ""
+    branch_name: str | None = None
+
+    @property
+    def total(self) -> int:
+        return len(self.stories)
+
+    @property
+    def passed(self) -> int:
+        return sum(story.passes for story in self.stories)
+
+    def get(self, story_id: str) -> Story | None:
+        return next((story for story in self.stories if story.id == story_id), None)
+
+    def with_passes(self, wanted: Mapping[str, bool]) -> Self:
+        stories = tuple(
+            msgspec.structs.replace(story, passes=wanted[story.id]) if story.id in wanted else story
+            for story in self.stories
+        )
+        return msgspec.structs.replace(self, stories=stories)
+
+
 # --- claims ----------------------------------------------------------------------------------
 
 
@@ -128,14 +165,6 @@ class RateLimit(Value, kw_only=True):
     resets_at: int | None = None  # epoch seconds
     kind: str = ""  # five_hour, seven_day …
     windows: Windows = ()
-
-
-class AgentEvent(Value, kw_only=True):
-    """One visible step of a running agent, for the console, the log and the monitor."""
-
-    kind: str  # text, tool, tool_result, retry, limit, status, result
-    summary: str = ""  # one bounded line
-    ok: bool | None = None
 
 
 class Response(Value, kw_only=True):
@@ -162,6 +191,11 @@ class Response(Value, kw_only=True):
     skills: tuple[str, ...] = ()
     plugin_errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def final_words(self) -> str:
+        """The agent's last own words, bounded by the reader: what a claim may be read from."""
+        return self.final_text if self.final_text is not None else self.text
 
 
 # --- evidence --------------------------------------------------------------------------------
@@ -232,21 +266,10 @@ class Evidence(Value, kw_only=True):
     at: float | None = None
 
     @property
-    def findings(self) -> tuple[str, ...]:
-        """What was seen beside the claim, each once."""
-        return tuple(dict.fromkeys((*self.remarks, *(self.doubts or ()), *(self.opinions or ()))))
-
-    @property
     def open_stories(self) -> int:
         """How many have not passed, this one counted as it was judged; 0 without a list."""
         passed = self.stories.passed + (self.stories_passed or 0)
         return max(0, (self.stories.total or 0) - passed)
-
-    @property
-    def is_empty(self) -> bool:
-        """Nothing at all was measured."""
-        measured = (self.files_changed, self.commits, self.tree, self.checks, self.work_files)
-        return all(value is None for value in measured) and not self.stories_passed
 
 
 class ProcessEnd(Value, kw_only=True):
@@ -262,8 +285,6 @@ class ProcessEnd(Value, kw_only=True):
 
 
 class StuckPattern(Value, kw_only=True):
-    """A named sign of going in circles, with what was seen."""
-
     name: str  # same_error, same_reply, alternation, state_revisit, output_decline
     detail: str
 
@@ -295,8 +316,6 @@ class Indicators(Value, kw_only=True):
 
 
 class Transition(Value, kw_only=True):
-    """One change of the circuit's state, or a note about it."""
-
     iteration: int = 0
     before: Circuit
     after: Circuit
@@ -305,13 +324,10 @@ class Transition(Value, kw_only=True):
 
     @property
     def is_note(self) -> bool:
-        """An entry of the history that changed nothing."""
         return self.before is self.after
 
 
 class Analysis(Value, kw_only=True):
-    """One iteration weighed: claim against evidence."""
-
     iteration: int = 0
     outcome: Outcome = Outcome.COMPLETED
     status: StatusBlock | None = None
@@ -334,12 +350,10 @@ class Analysis(Value, kw_only=True):
 
     @property
     def says_nothing(self) -> bool:
-        """The ending says nothing about the agent's work."""
         return self.outcome.is_infrastructure or self.refused
 
     @property
     def claims_done(self) -> bool:
-        """The agent calls the story or the whole project done."""
         return self.story_claimed or self.exit_signal
 
     @property
@@ -351,8 +365,6 @@ class Analysis(Value, kw_only=True):
 
 
 class Decision(Value, kw_only=True):
-    """What to do next, and why, in words a person can read."""
-
     word: ExitDecision
     reasons: tuple[str, ...] = ()
 

@@ -1,37 +1,27 @@
-"""Which story is worked on next, and how a run ends when none can be.
+"""Which story is worked on next, and how a run ends, in words (`ENDINGS`), when none can be.
 
-A story is ready when it is open, not unavailable (set aside, waiting for a person) and everything
-it depends on has passed.  Among the ready ones the lowest priority number comes first, stories
-without a number last, then file order.
-
-`ENDINGS` says each end in words: what there is to say, what to do about it, with which command.
+A story is ready when it is open and everything it depends on has passed; the lowest priority number
+comes first, stories without one last, then file order.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
 
 import msgspec
 
-from ralphloop.core.model import Decision, ExitDecision, StoryFacts, Value
+from ralphloop.core.model import Decision, ExitDecision, Story, StoryFacts, StoryList, Value
 from ralphloop.core.policy import Limits
-from ralphloop.core.story import Story, StoryList
-from ralphloop.core.story_state import Standing, States, state_of
+from ralphloop.core.run_state import Standing, States, state_of
 from ralphloop.core.totals import Cost, Totals
 from ralphloop.text.plain import counted
 from ralphloop.text.status_block import StatusBlock
 
-_LIMITS = (
-    ExitDecision.MAX_ITERATIONS,
-    ExitDecision.BUDGET_EXHAUSTED,
-    ExitDecision.USAGE_LIMIT,
-)
+_LIMITS = (ExitDecision.MAX_ITERATIONS, ExitDecision.BUDGET_EXHAUSTED, ExitDecision.USAGE_LIMIT)
+IDLE = Decision(word=ExitDecision.NO_RUNNABLE_STORY)  # nothing can be worked on
 _BY_STORIES = (ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY, *_LIMITS)
 
 
 def ready(stories: StoryList, *, unavailable: Collection[str] = ()) -> list[Story]:
-    """All stories that could run now, in order."""
     passed = {story.id for story in stories.stories if story.passes}
     apart = frozenset(unavailable)
     found = (
@@ -43,13 +33,10 @@ def ready(stories: StoryList, *, unavailable: Collection[str] = ()) -> list[Stor
 
 
 def rank(story: Story) -> tuple[bool, int | float, int]:
-    """What stories are ordered by."""
     return (story.priority is None, story.priority or 0, story.index)
 
 
 class Choice(Value, kw_only=True):
-    """The story to work on, and whether it is its second chance."""
-
     story: Story
     second_chance: bool = False
 
@@ -82,9 +69,9 @@ def assign(
 ) -> Plan:
     """Who starts in which order where `room` more can; a story is never in two lanes.
 
-    One that rewrote history answers for it first: its work must not go into another story's commit.
-    What may collide with a story in flight comes after all that cannot; one that came back twice
-    waits until nothing else is in flight, and then nothing else starts.
+    One that rewrote history comes first: its work must not go into another story's commit.  What
+    may collide with a story in flight comes after the rest; one that came back twice waits until
+    nothing else is, and then nothing else starts.
     """
     known = {story.id: state_of(states, story.id) for story in stories.stories}
     can_run = [s for s in _not_blocked(stories, states) if only in (None, s.id)]
@@ -144,24 +131,21 @@ def room_for(
     dearest: Cost | None,
     capped: bool = False,
 ) -> int:
-    """How many more may start so that no limit of the whole run is overrun by those in flight.
+    """How many more may start so that those in flight overrun no limit of the whole run.
 
-    Who flies is still at work (None), or its agent has ended and took so much.  A start is expected
-    to take what the `dearest` took.  While nobody knows that, one starts alone, but for money where
+    Who flies is at work (None), or its agent has ended and took so much.  A start is expected to
+    take what the `dearest` took; while nobody knows that, one starts alone, but for money where
     agents keep to a share of it themselves (`capped`).  With nobody at work one may always start.
     """
     room = lanes - len(flying)
     if limits.max_iterations:
         room = min(room, limits.max_iterations - totals.iterations - len(flying))
     each, ended = dearest or Cost(), [one for one in flying if one is not None]
+    spent = totals.cost_usd + sum(it.usd for it in ended)
+    tokens = totals.fresh_tokens + sum(it.tokens for it in ended)
     for most, used, one, many in (
-        (limits.max_cost_usd, totals.cost_usd + sum(it.usd for it in ended), each.usd, capped),
-        (
-            limits.max_tokens,
-            totals.fresh_tokens + sum(it.tokens for it in ended),
-            each.tokens,
-            False,
-        ),
+        (limits.max_cost_usd, spent, each.usd, capped),
+        (limits.max_tokens, tokens, each.tokens, False),
     ):
         if not most or (not one and (dearest or many)):
             continue
@@ -215,20 +199,19 @@ def _not_blocked(stories: StoryList, states: States) -> list[Story]:
 def facts_of(
     stories: StoryList | None, states: States, story: Story | None, *, only: str | None
 ) -> StoryFacts:
-    """What a decision has to know of the list."""
     if stories is None:
         return StoryFacts()
     name = story.id if story else None
     done = stories.with_passes({story.id: True}) if story else stories
-    others = [runnable_besides(each, states, name) for each in (stories, done)] if not only else []
+    others = [runnable_besides(each, states, name) for each in (stories, done)]
     return StoryFacts(
         total=stories.total,
         passed=stories.passed,
         current=name,
         about_tests=bool(story and story.about_tests),
         exit_signal=bool(story and story.exit_signal),
-        others=others[0] if others else 0,
-        others_if_passed=others[1] if others else 0,
+        others=0 if only else others[0],
+        others_if_passed=0 if only else others[1],
     )
 
 
@@ -252,28 +235,16 @@ def ending(
     """The same decision with the stories by name; a limit met with the last story is no end."""
     if stories is None or decision.word not in _BY_STORIES:
         return decision
-    if decision.word in _LIMITS and _open(stories, only):
+    left = [story for story in stories.stories if not story.passes and only in (None, story.id)]
+    if left and decision.word in _LIMITS:
         return decision
-    return nothing_to_run(stories, states, only=only, last=last)
-
-
-def nothing_to_run(
-    stories: StoryList,
-    states: States,
-    *,
-    only: str | None = None,
-    last: StatusBlock | None = None,
-) -> Decision:
-    """No story can be worked on: done, waiting for a person, or stuck."""
-    left = _open(stories, only)
-    waiting = [
-        story.id for story in left if state_of(states, story.id).standing is Standing.BLOCKED
-    ]
+    known = {story.id: state_of(states, story.id) for story in left}
+    waiting = {name: one for name, one in known.items() if one.standing is Standing.BLOCKED}
     if waiting:
-        asks = (f"{name} waits for a person: {state_of(states, name).reason}" for name in waiting)
+        asks = (f"{name} waits for a person: {one.reason}" for name, one in waiting.items())
         return Decision(word=ExitDecision.BLOCKED, reasons=tuple(asks))
     if left:
-        names = ", ".join(story.id for story in left[:5])
+        names = ", ".join(list(known)[:5])
         words = f"every open story is set aside or waits on one that is: {names}"
         return Decision(word=ExitDecision.NO_RUNNABLE_STORY, reasons=(words,))
     if others := stories.total - stories.passed:  # the project is not complete while they are open
@@ -302,10 +273,6 @@ def unless_taken_away(decision: Decision, stories: StoryList | None, states: Sta
     return Decision(word=ExitDecision.BLOCKED, reasons=words) if words else decision
 
 
-def _open(stories: StoryList, only: str | None) -> list[Story]:
-    return [story for story in stories.stories if not story.passes and only in (None, story.id)]
-
-
 _ON = "ralph run --continue"
 
 
@@ -313,10 +280,6 @@ class Ending(msgspec.Struct, frozen=True):
     words: str  # the end of a sentence that begins with the project
     advice: str
     command: str
-
-    @property
-    def next_step(self) -> str:
-        return f"{self.advice} {self.command}"
 
 
 ENDINGS: dict[str, Ending] = {
@@ -356,7 +319,6 @@ _OF_LIMITS = {  # what a reason names → how the run is out of it, and what giv
 
 
 def decided(decision: str, reason: str = "") -> str:
-    """A decision in words."""
     found = ending_of(decision, reason)
     return found.words if found else decision.replace("_", " ")
 

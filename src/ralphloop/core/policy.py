@@ -1,10 +1,6 @@
-"""All thresholds in one value, with the two presets.
+"""All thresholds in one value, with the two presets: `strict` stops where `standard` warns first.
 
-`standard` warns first and stops second; `strict` stops at the first sign.  Any threshold may be
-set on top of a preset.
-
-`Limits` are totals of the session: they survive restarts because what is left of them, and how long
-to wait, is computed from the journal.
+`Limits` are totals of the session and survive restarts: what is left is computed from the journal.
 """
 
 from enum import StrEnum
@@ -14,11 +10,10 @@ import msgspec
 
 from ralphloop.core.grading import ChangedTests
 from ralphloop.core.model import Decision, ExitDecision, Value
-from ralphloop.core.totals import Totals
+from ralphloop.core.totals import Totals, money
 from ralphloop.text.durations import clock_time, format_duration
 from ralphloop.text.plain import agreeing, counted
 
-BACKOFF_CEILING_S = 300.0
 UNKNOWN_RESET_S = 900.0  # a usage limit that does not say when it ends
 RESET_MARGIN_S = 1.0
 HOUR = 3600.0
@@ -53,9 +48,19 @@ class Extra(Value, kw_only=True):
     ends_at: float = 0.0  # what `until` meant when the session began, or when it was said last
 
     def raised_by(self, **more: float) -> Self:
-        return msgspec.structs.replace(
-            self, **{name: getattr(self, name) + amount for name, amount in more.items()}
-        )
+        raised = {name: getattr(self, name) + amount for name, amount in more.items()}
+        return msgspec.structs.replace(self, **raised)
+
+
+def limit_words(iterations: int, usd: float, tokens: int, seconds: float) -> list[str]:
+    """The limits of a whole run that there are, each in words."""
+    told = {
+        counted(iterations, "iteration"): iterations,
+        money(usd): usd,
+        f"{tokens:,} tokens": tokens,
+        format_duration(seconds): seconds,
+    }
+    return [words for words, limit in told.items() if limit]
 
 
 def raised(limits: Limits, extra: Extra) -> Limits:
@@ -119,9 +124,8 @@ def share_used(limits: Limits, used: Share) -> str:
     if not part or used.iterations < SHARE_FROM:
         return ""
     if 0 < limits.max_iterations * part <= used.iterations:
-        return (
-            f"it used {used.iterations} of {counted(limits.max_iterations, 'iteration')}, its share"
-        )
+        most = counted(limits.max_iterations, "iteration")
+        return f"it used {used.iterations} of {most}, its share"
     if 0 < limits.max_cost_usd * part <= used.cost_usd:
         return f"it used ${used.cost_usd:.2f} of ${limits.max_cost_usd:.2f}, its share"
     if 0 < limits.max_time * part <= used.active_s:
@@ -146,7 +150,7 @@ def time_left(limits: Limits, totals: Totals, at: float) -> tuple[float, str] | 
 
 
 def backoff(outages: int, first: float) -> float:
-    return float(min(BACKOFF_CEILING_S, first * 2 ** min(max(0, outages - 1), 20)))
+    return float(min(300.0, first * 2 ** min(max(0, outages - 1), 20)))
 
 
 def quota_wait(resets_at: float | None, now: float, outages: int) -> float:
@@ -169,8 +173,6 @@ class OnUsageLimit(StrEnum):
 
 
 class Experiments(StrEnum):
-    """Whether tests are run crosswise."""
-
     AUTO = "auto"  # within a share of the check's own time
     ALWAYS = "always"
     OFF = "off"

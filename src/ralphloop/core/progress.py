@@ -1,18 +1,16 @@
-"""Progress is content, not noise.
+"""Progress is content: changed files in a new tree, a check that turned green, a story that passed.
 
-Changed files in a tree not seen before, a check that turned green, a story that passed.  An empty
-commit, a tree seen before and a bare claim are none; the claim stands in only where nothing could
-be measured.  Over a row of unclaimed iterations it is the net difference that counts: together a
-handful of lines, in files that are touched again and again, is treading water.
+An empty commit and a bare claim are none; the claim stands in only where nothing could be measured.
+Over a row of unclaimed iterations the net difference counts: a handful of lines, in files touched
+again and again, is treading water.
 
-Its opposite are named signs of going in circles, over a bounded window of the agent's iterations.
-Each says what it saw, so that the nudge and the report can repeat it.  Being stuck is a flag, never
-a decision; infrastructure endings are not in the window at all.
+Signs of going in circles each say what they saw, for the nudge and the report.  Being stuck is a
+flag, never a decision; infrastructure endings are not in the window at all.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 
 import msgspec
@@ -35,8 +33,6 @@ _MOST_FILES = 100
 
 
 class Memory(Value, kw_only=True):
-    """What earlier iterations showed, as far as progress needs it."""
-
     trees: tuple[str, ...] = ()
     checks: dict[str, CheckStatus] = msgspec.field(default_factory=dict)
     greened: tuple[tuple[str, str], ...] = ()  # (check, tree): a turn counts once in each tree
@@ -134,8 +130,6 @@ _NOISE = re.compile(r"\d+|[^\w\s]+")
 
 
 class WindowEntry(Value, kw_only=True):
-    """What the window keeps of one iteration."""
-
     error: str | None = None
     reply: str = ""  # normalised, bounded
     tree: str | None = None
@@ -150,36 +144,28 @@ def normalise_reply(prose: str) -> str:
 
 
 def detect_stuck_loop(window: Sequence[WindowEntry]) -> tuple[StuckPattern, ...]:
-    """All patterns that the newest iterations show."""
-    return tuple(StuckPattern(name=name, detail=words) for name, words in _circles(window))
-
-
-def _circles(window: Sequence[WindowEntry]) -> Iterator[tuple[str, str]]:
+    found: dict[str, str] = {}
     error = window[-1].error if window else None
     row = list(takewhile(lambda entry: entry.error == error, reversed(window)))
     if error is not None and len(row) >= STUCK_ERRORS:  # progress in between does not excuse it
-        yield "same_error", f"the same error {len(row)} times: {error}"
+        found["same_error"] = f"the same error {len(row)} times: {error}"
     idle = list(takewhile(lambda entry: not entry.progress, reversed(window)))  # newest first
     last = [entry.reply for entry in idle[:STUCK_REPLIES]]
     if len(last) == STUCK_REPLIES and all(last) and all(similar(last[0], it) for it in last[1:]):
-        yield "same_reply", f"nearly the same reply {len(last)} times: {last[0][:80]}"
+        found["same_reply"] = f"nearly the same reply {len(last)} times: {last[0][:80]}"
     last_ones = idle[:STUCK_ALTERNATION]
     views = {
         "states of the work tree": [entry.tree for entry in last_ones],
         "errors": [entry.error for entry in last_ones],
         "replies": [entry.reply or None for entry in last_ones],
     }
-    between = next((what for what, values in views.items() if _to_and_fro(values)), "")
-    if between:
-        yield "alternation", f"to and fro between two {between}"
+    for what, values in reversed(views.items()):  # of several the first is told
+        is_whole = len(values) == STUCK_ALTERNATION and None not in values
+        if is_whole and values[0] == values[2] != values[1] == values[3]:
+            found["alternation"] = f"to and fro between two {what}"
     if [entry.revisited for entry in idle[:STUCK_REVISITS]] == [True] * STUCK_REVISITS:
-        yield "state_revisit", f"{STUCK_REVISITS} times back to a work tree seen before"
-
-
-def _to_and_fro(values: list[str | None]) -> bool:
-    """A B A B."""
-    is_whole = len(values) == STUCK_ALTERNATION and None not in values
-    return is_whole and values[0] == values[2] != values[1] == values[3]
+        found["state_revisit"] = f"{STUCK_REVISITS} times back to a work tree seen before"
+    return tuple(StuckPattern(name=name, detail=words) for name, words in found.items())
 
 
 def output_decline(chars: int, earlier: Sequence[int], percent: int) -> StuckPattern | None:

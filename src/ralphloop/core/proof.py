@@ -1,17 +1,12 @@
 """What a run of a check says test by test, and what may be concluded from it.
 
-Names are the runner's own: the file and the way to the test in it where the runner tells a file
-(`tests/test_a.py::TestX::test_y`, `src/sum.test.js > adds > small numbers`), else what stands for
-it.  The rows of a parameter table are folded into their function and counted, because their ids
-are renumbered by honest work.
+Names are the runner's own, with the file where it tells one (`tests/test_a.py::TestX::test_y`,
+`src/sum.test.js > adds > small`).  The rows of a parameter table are folded into their function and
+counted, because honest work renumbers their ids.
 
 A story is tried crosswise: its code with the tests as they were shows what was weakened, its tests
-with the code as it was show what it proves.  `concluded` compares the four reports test by test,
-`disbelief` names what makes a check no evidence at all; both come out as a `Trial`, which is all
-that is kept and all that grading looks at.
+with the code as it was show what it proves.  The `Trial` is all that is kept and graded.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
@@ -23,6 +18,16 @@ from ralphloop.core import Value
 from ralphloop.text.plain import counted, some
 
 MOST_NAMES = 50
+_TEST_DIRECTORIES = frozenset({"test", "tests", "__tests__", "spec"})
+_TEST_MARKS = ("_test.", ".test.", ".spec.")
+
+
+def is_test_path(path: str) -> bool:
+    """Whether a path holds tests by its name; letter case is ignored, `Tests/` is common in C#."""
+    *directories, name = path.lower().replace("\\", "/").rstrip("/").split("/")
+    if not _TEST_DIRECTORIES.isdisjoint(directories) or name == "conftest.py":
+        return True
+    return name.startswith("test_") or any(mark in name for mark in _TEST_MARKS)
 
 
 class TestCounts(Value, kw_only=True):
@@ -43,17 +48,12 @@ class TestReport(Value, kw_only=True):
 
     passed: dict[str, int] = msgspec.field(default_factory=dict)
     failed: dict[str, int] = msgspec.field(default_factory=dict)  # inside a running test
-    errors: dict[str, int] = msgspec.field(
-        default_factory=dict
-    )  # could not be imported, collected or set up
+    errors: dict[str, int] = msgspec.field(default_factory=dict)  # not imported, not set up
     skipped: dict[str, int] = msgspec.field(default_factory=dict)
-    said: dict[str, str] = msgspec.field(
-        default_factory=dict
-    )  # the first line of what a failing test says, bounded
+    said: dict[str, str] = msgspec.field(default_factory=dict)  # first lines, of failing tests
 
     @property
     def counts(self) -> TestCounts:
-        """The same in numbers."""
         return TestCounts(
             passed=sum(self.passed.values()),
             failed=sum(self.failed.values()) + sum(self.errors.values()),
@@ -68,8 +68,6 @@ class CheckStatus(StrEnum):
 
 
 class CheckResult(Value, kw_only=True):
-    """One check command we ran ourselves."""
-
     name: str
     status: CheckStatus
     output_tail: str = ""
@@ -82,7 +80,6 @@ class CheckResult(Value, kw_only=True):
 
     @property
     def numbers(self) -> TestCounts:
-        """As many as it tells of."""
         if self.report:
             return self.report.counts
         nothing = self.status is CheckStatus.NO_TESTS
@@ -150,8 +147,14 @@ class Trial(Value, kw_only=True):
     @property
     def look_at(self) -> tuple[str, ...]:
         """What a person should look at, with old and new values."""
-        changed = (one for one in self.old if one.fate is Fate.CHANGED)
-        return (*map(_with_values, changed), *_told(self.old, (Fate.GONE, Fate.UNCLEAR)))
+        found = []
+        for one in self.old:
+            if one.fate is Fate.CHANGED:
+                said = {"as it was": one.was, "as it is": one.now}
+                values = "; ".join(f"{when}: {words}" for when, words in said.items() if words)
+                told = f"{one.name} expects something else now"
+                found.append(f"{told} ({values})" if values else told)
+        return (*found, *_told(self.old, (Fate.GONE, Fate.UNCLEAR)))
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -165,7 +168,7 @@ class Trial(Value, kw_only=True):
         }
         return tuple(f"{words}: {some(names)}" for words, names in told.items() if names)
 
-    def joined(self, other: Trial) -> Trial:
+    def joined(self, other: "Trial") -> "Trial":
         """Both together: those of two checks, or of two ways to look."""
         names = (name for name in Trial.__struct_fields__ if name != "took_s")
         both = {name: (*getattr(self, name), *getattr(other, name)) for name in names}
@@ -180,12 +183,6 @@ def _told(old: Iterable[OldTest], fates: Iterable[Fate]) -> Iterator[str]:
     for fate in fates:
         if fate in by_fate:
             yield f"{_FATES[fate]}: {some(by_fate[fate])}"
-
-
-def _with_values(one: OldTest) -> str:
-    said = {"as it was": one.was, "as it is": one.now}
-    values = "; ".join(f"{when}: {words}" for when, words in said.items() if words)
-    return f"{one.name} expects something else now" + (f" ({values})" if values else "")
 
 
 # --- test by test ----------------------------------------------------------------------------
@@ -204,7 +201,6 @@ class Runs(Value, kw_only=True):
 
 
 def concluded(runs: Runs) -> Trial:
-    """What named results, side by side, say of a story."""
     before, end = runs.before, runs.end
     if before is None or end is None:
         return Trial()
@@ -215,32 +211,30 @@ def concluded(runs: Runs) -> Trial:
     else:
         failing = [name for name in before.passed if is_failing(runs.old_tests, name)]
         judged = {name: _judged(runs, end, name) for name in dict.fromkeys((*lost, *failing))}
-    return _proofs(runs, before, end).joined(
-        Trial(
-            old=tuple(one for one in judged.values() if one is not None),
-            idle=tuple(name for name in lost if judged[name] is None),
-        )
+    trial = Trial(
+        old=tuple(one for one in judged.values() if one is not None)[:MOST_NAMES],
+        idle=tuple(name for name in lost if judged[name] is None)[:MOST_NAMES],
     )
-
-
-def _proofs(runs: Runs, before: TestReport, end: TestReport) -> Trial:
-    """What the tests that pass now do without the story's code."""
     if (crossed := runs.new_tests) is None:
-        return Trial()
-    new = [name for name in end.passed if not _is_known(before, name)]
+        return trial
+    # What the tests that pass now do without the story's code.
+    had = {*before.passed, *before.failed, *before.errors, *before.skipped}
+    new = [name for name in end.passed if name not in had]
     failing = _failing_without(end, crossed)
     sure = [name for name in failing if _says(_MISSING, crossed, name)]
     proven = [name for name in sure or failing if name not in runs.flaky]
     vacuous = [name for name in new if name in crossed.passed and name not in crossed.failed]
     known = {*failing, *vacuous, *runs.flaky, *crossed.skipped}
     rest = [name for name in new if name not in known]
-    not_loaded = [t for t in rest if is_failing(crossed, t)]
-    return Trial(
-        proven=tuple(proven),
-        vacuous=tuple(vacuous),
-        unloadable=tuple(not_loaded),
-        skipping=tuple(name for name in new if name in crossed.skipped),
-        unseen=tuple(name for name in rest if name not in not_loaded),
+    not_loaded = [name for name in rest if is_failing(crossed, name)]
+    return trial.joined(
+        Trial(
+            proven=tuple(proven),
+            vacuous=tuple(vacuous),
+            unloadable=tuple(not_loaded),
+            skipping=tuple(name for name in new if name in crossed.skipped),
+            unseen=tuple(name for name in rest if name not in not_loaded),
+        )
     )
 
 
@@ -259,33 +253,23 @@ def by_chance(end: TestReport, crossed: TestReport) -> list[str]:
 
 def _judged(runs: Runs, end: TestReport, name: str) -> OldTest | None:
     """What became of one old test; None where its old form passes on the new code."""
-    tried, crossed = runs.old_tests, runs.new_tests
+    tried, crossed = runs.old_tests, runs.new_tests or TestReport()
     if tried is None:
         return OldTest(name=name, fate=Fate.UNCLEAR)
     if (not is_failing(tried, name) and name in tried.passed) or name in runs.flaky:
         return None
-    said = tried.said.get(name, ""), crossed.said.get(name, "") if crossed else ""
-    return OldTest(name=name, fate=_fate(tried, crossed, end, name), was=said[0], now=said[1])
-
-
-def _fate(tried: TestReport, crossed: TestReport | None, end: TestReport, name: str) -> Fate:
-    """Of a test whose old form does not pass on the new code."""
     has_run, is_over = name in tried.failed, name not in end.passed
-    if not has_run or _says(_MISSING, tried, name):
-        if is_over:
-            return Fate.GONE if has_run or is_failing(tried, name) else Fate.UNCLEAR
-        is_changed = has_run and crossed is not None and name in crossed.failed
-        return Fate.CHANGED if is_changed else Fate.UNCLEAR
-    if is_over:
-        return Fate.SKIPPED if name in end.skipped else Fate.REMOVED
-    if crossed is not None and name in crossed.failed:
-        return Fate.CHANGED
-    return Fate.WEAKENED if crossed is not None and name in crossed.passed else Fate.UNCLEAR
-
-
-def _is_known(report: TestReport, name: str) -> bool:
-    kinds = (report.passed, report.failed, report.errors, report.skipped)
-    return any(name in kind for kind in kinds)
+    is_moot = not has_run or _says(_MISSING, tried, name)
+    if is_moot and is_over:
+        fate = Fate.GONE if has_run or is_failing(tried, name) else Fate.UNCLEAR
+    elif is_over:
+        fate = Fate.SKIPPED if name in end.skipped else Fate.REMOVED
+    elif has_run and name in crossed.failed:
+        fate = Fate.CHANGED
+    else:
+        fate = Fate.WEAKENED if not is_moot and name in crossed.passed else Fate.UNCLEAR
+    was, now = (report.said.get(name, "") for report in (tried, crossed))
+    return OldTest(name=name, fate=fate, was=was, now=now)
 
 
 def is_failing(report: TestReport | None, name: str) -> bool:
@@ -324,10 +308,8 @@ class Canary(StrEnum):
 
 
 def disbelief(before: CheckResult, now: CheckResult, *, behaved: bool, canary: Canary) -> Trial:
-    """Why a green check is no evidence.
-
-    `behaved`: at the baseline our failing test came out failed, and the command did not end well.
-    """
+    """Why a green check is no evidence; `behaved`: at the baseline our failing test came out
+    failed, and the command did not end well."""
     check, found, was, numbers = now.name, [], before.numbers, now.numbers
     is_green = now.status is CheckStatus.PASSED
     if before.report is not None and now.report is None:

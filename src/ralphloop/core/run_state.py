@@ -1,25 +1,139 @@
-"""All that later decisions need of earlier iterations.
+"""All that later decisions need of earlier iterations; every collection in it is bounded.
 
-Nothing else remembers anything, so a run can be replayed from its journal, with other thresholds if
-one likes, and a restart only needs the last state.  Every collection in it is bounded.  What is
-known of the stories is part of the state and kept apart from the rest, story by story.
-
-A `Session` begins new, or continues where the journal left off.  Everything in it is either folded
-from iterations (`state`) or fixed at its start (`frozen`); both are in the journal.
+Nothing else remembers anything, so a run can be replayed from its journal, and a restart needs only
+the last state.  The story file says what is asked and what passed, a `StoryState` what happened on
+the way.  All in a `Session` is folded from iterations (`state`) or fixed at its start (`frozen`).
 """
 
+from collections.abc import Mapping
+from enum import StrEnum
 from typing import Self
 
 import msgspec
 
 from ralphloop.core.breaker import BreakerState
-from ralphloop.core.model import CheckResult, Value
-from ralphloop.core.policy import Extra
-from ralphloop.core.progress import Memory, WindowEntry
-from ralphloop.core.quota import Windows
-from ralphloop.core.story_state import Standing, StoryState, state_of
+from ralphloop.core.model import Analysis, CheckResult, CheckStatus, Story, Usage, Value
+from ralphloop.core.policy import Extra, Share
+from ralphloop.core.progress import Footprint, Memory, WindowEntry
+from ralphloop.core.totals import Windows
 
-_MAX_NOTES = 10
+MAX_FAILURE_CHARS = 16_000
+MAX_ANSWER_CHARS = 4_000
+
+
+class Standing(StrEnum):
+    OPEN = "open"
+    PASSED = "passed"
+    BLOCKED = "blocked"  # waits for a person
+    SET_ASIDE = "set_aside"  # quarantined for now
+
+
+class VerifySeen(Value, kw_only=True):
+    argv: tuple[str, ...]
+    status: CheckStatus
+
+
+class Answer(Value, kw_only=True):
+    """What a person said about a story, and the question it answers, if there was one."""
+
+    text: str
+    question: str = ""
+
+
+class StoryState(Value, kw_only=True):
+    standing: Standing = Standing.OPEN
+    grade: str = ""
+    reason: str = ""
+    attempts: int = 0  # failed ones, since it was last taken up
+    failed: int = 0  # all of them
+    iterations: int = 0
+    share: Share = Share()  # what it used since it was last taken up
+    unclaimed: int = 0  # iterations in a row that did not call it done
+    trail: tuple[Footprint, ...] = ()  # the last of those that brought nothing but changes
+    start_tree: str = ""
+    start_head: str = ""
+    verify_before: VerifySeen | None = None
+    refusals: int = 0  # requests in a row that were refused before the model saw them
+    test_row: int = 0  # iterations in a row that only worked on tests
+    saturated: bool = False  # its last iteration completed such a row
+    second_chance: bool = False  # it was given
+    failure: str = ""  # output of the checks that failed last
+    findings: tuple[str, ...] = ()  # for the next prompt
+    challenged: tuple[str, ...] = ()  # tampering that was put to the agent
+    asked: tuple[Story, ...] = ()  # stories it removed or weakened, as they were
+    answers: tuple[Answer, ...] = ()  # a person's words, for every prompt to come
+    leftovers: tuple[str, ...] = ()  # processes that had to be stopped
+    session_id: str = ""  # of the agent's own conversation
+    session_agent: str = ""  # whose conversation that is
+    session_usage: Usage = Usage()  # what that conversation reported so far
+    returns: int = 0  # times it came back from landing; these are no attempts
+    collided: tuple[str, ...] = ()  # what had landed meanwhile when it did
+    lost: dict[str, str] = msgspec.field(default_factory=dict)  # heads that left the branch: words
+    accepted: bool = False  # a person looked at it since it passed
+    commitless: bool = False  # passed without a commit that HEAD must contain
+    saved_ref: str = ""  # where the leftovers of a story set aside are
+    cost_usd: float = 0.0
+    unpriced: int = 0  # starts whose cost nobody knows
+
+    @property
+    def is_apart(self) -> bool:
+        """Nobody works on it for now."""
+        return self.saturated or self.standing in (Standing.BLOCKED, Standing.SET_ASIDE)
+
+    def fresh_conversation(self) -> Self:
+        """The state for a start that does not go on with the agent's own conversation."""
+        return msgspec.structs.replace(self, session_id="", session_agent="", session_usage=Usage())
+
+    def taken_up(self, answer: Answer) -> Self:
+        """Open again with a person's words; nothing that was before counts against it."""
+        return msgspec.structs.replace(
+            self,
+            standing=Standing.OPEN,
+            grade="",
+            reason="",
+            attempts=0,
+            share=Share(),
+            unclaimed=0,
+            trail=(),
+            refusals=0,
+            test_row=0,
+            saturated=False,
+            second_chance=False,
+            accepted=False,
+            answers=(*self.answers, answer)[-5:],
+        )
+
+    def put_aside(self, reason: str, *, others: bool) -> Self:
+        """Set aside; where no other story can run, its second chance comes first."""
+        if not others and not self.second_chance:
+            return msgspec.structs.replace(self, second_chance=True, attempts=0)
+        detail = f"{reason}: {self.reason}" if self.reason else reason
+        return msgspec.structs.replace(self, standing=Standing.SET_ASIDE, reason=detail)
+
+
+States = Mapping[str, StoryState]
+
+
+def state_of(states: States, story_id: str | None) -> StoryState:
+    """What is known of a story; a fresh one starts open."""
+    return states.get(story_id or "", StoryState())
+
+
+def load_states(saved: Mapping[str, object]) -> dict[str, StoryState]:
+    return {story: msgspec.convert(state, type=StoryState) for story, state in saved.items()}
+
+
+def verify_was(state: StoryState, story: Story) -> CheckStatus | None:
+    """What this very command showed before the first start; another one tells nothing."""
+    seen = state.verify_before
+    return seen.status if seen and seen.argv == story.verify else None
+
+
+def is_failed_attempt(analysis: Analysis, *, passed: bool) -> bool:
+    """A start that moved the story forward is none, unless it claimed done and was not."""
+    if passed or analysis.says_nothing:
+        return False
+    return analysis.story_claimed or not analysis.progress
 
 
 class RunState(Value, kw_only=True):
@@ -44,22 +158,15 @@ class RunState(Value, kw_only=True):
     stories: dict[str, StoryState] = msgspec.field(default_factory=dict)
 
     def story(self, story_id: str | None) -> StoryState:
-        """What is known of a story; a fresh one starts open."""
         return state_of(self.stories, story_id)
 
-    def count(self, *standings: Standing) -> int:
-        return sum(state.standing in standings for state in self.stories.values())
-
     def with_stories(self, changed: dict[str, StoryState]) -> Self:
-        """The same with these stories as they are now."""
         if not changed:
             return self
         return msgspec.structs.replace(self, stories={**self.stories, **changed})
 
 
 class Frozen(Value, kw_only=True):
-    """What is fixed when a session begins."""
-
     checks: tuple[tuple[str, ...], ...] = ()
     baseline: tuple[CheckResult, ...] = ()
     dirty: tuple[str, ...] = ()  # paths with changes that are not the agent's
@@ -69,8 +176,6 @@ class Frozen(Value, kw_only=True):
 
 
 class LaneNote(Value, kw_only=True):
-    """What a lane holds."""
-
     story: str = ""  # empty: nothing that anybody needs
     base: str = ""  # the commit its work stands on
     work: str = ""  # the commit its work was saved as last
@@ -108,12 +213,9 @@ class Desk(Value, kw_only=True):
     def noted(self, text: str, story: str = "") -> Self:
         """With a note for the prompts to come, of one story or of all."""
         before = self.own.get(story, ()) if story else self.notes
-        notes = tuple(dict.fromkeys((*before, text)))[-_MAX_NOTES:]
+        notes = tuple(dict.fromkeys((*before, text)))[-10:]
         told = {"own": {**self.own, story: notes}} if story else {"notes": notes}
         return msgspec.structs.replace(self, **told)
-
-    def notes_for(self, story: str) -> tuple[str, ...]:
-        return (*self.notes, *self.own.get(story, ()))
 
 
 class Session(msgspec.Struct):
@@ -122,25 +224,19 @@ class Session(msgspec.Struct):
     frozen: Frozen = Frozen()
     desk: Desk = Desk()
     number: int = 0  # of the last start
-    quota: dict[str, float] = msgspec.field(
-        default_factory=dict
-    )  # agent -> when it may start again
+    quota: dict[str, float] = msgspec.field(default_factory=dict)  # agent → when it may start
 
     @property
     def stories(self) -> dict[str, StoryState]:
         return self.state.stories
 
     def story(self, story_id: str | None) -> StoryState:
-        """What is known of a story; a fresh one starts open."""
         return self.state.story(story_id)
 
 
-def first_state(
-    frozen: Frozen, circuit: BreakerState, stories: dict[str, StoryState] | None = None
-) -> RunState:
+def first_state(frozen: Frozen, circuit: BreakerState, stories: dict[str, StoryState]) -> RunState:
     """Before the first iteration: the tree, the checks and the stories as they were found."""
-    memory = Memory(
-        trees=(frozen.start_tree,) if frozen.start_tree else (),
-        checks={result.name: result.status for result in frozen.baseline},
-    )
-    return RunState(breaker=circuit, memory=memory, stories=stories or {})
+    trees = (frozen.start_tree,) if frozen.start_tree else ()
+    checks = {result.name: result.status for result in frozen.baseline}
+    memory = Memory(trees=trees, checks=checks)
+    return RunState(breaker=circuit, memory=memory, stories=stories)

@@ -1,21 +1,22 @@
-"""The function that decides.
+"""The two functions that decide.
 
-Once nothing is left to be found out (`needs`), `step` folds the start into the run: the story's
-standing and grade, attempts, quarantine and second chance, the circuit, the exit gate and the
-effects that are owed.  It is pure, so a night can be replayed, with other thresholds if one likes.
+`needs` says what to find out next about a start that has ended, until nothing is left.  What costs
+most comes last, and only where it can still change something: of a story nobody claims, or whose
+checks are red, nothing is tried.  Then `step` folds the start into the run.  Both are pure, so that
+a night can be replayed, with other thresholds if one likes.
 """
 
 from collections.abc import Iterator
+from enum import StrEnum
 
 from msgspec.structs import replace
 
 from ralphloop.core import breaker, progress
-from ralphloop.core.analyzer import analyze, final_words, hear
+from ralphloop.core.analyzer import analyze, hear
 from ralphloop.core.breaker import BreakerInput
 from ralphloop.core.exit_gate import decide, silent_words
-from ralphloop.core.grading import StoryVerdict, judge_story
+from ralphloop.core.grading import Grade, Proof, StoryVerdict, is_green, judge_story
 from ralphloop.core.iteration import (
-    AddProgress,
     AnyEffect,
     CommitStory,
     Iteration,
@@ -27,17 +28,88 @@ from ralphloop.core.iteration import (
     kept,
 )
 from ralphloop.core.model import Analysis, Circuit, Decision, Evidence, ExitDecision, Outcome, Value
-from ralphloop.core.needs import proof_of, totals_with
-from ralphloop.core.policy import SILENT_STALLS, Policy, quota_wait, share_used
+from ralphloop.core.policy import SILENT_STALLS, UNANSWERED, Policy, quota_wait, reached, share_used
 from ralphloop.core.progress import WindowEntry
-from ralphloop.core.quota import free_again, too_full, updated
-from ralphloop.core.run_state import RunState
-from ralphloop.core.story_after import accounted, entry_outcome, entry_summary, spent, story_after
-from ralphloop.core.story_state import Standing, StoryState
-from ralphloop.core.totals import Spent
+from ralphloop.core.proof import Trial
+from ralphloop.core.run_state import RunState, Standing, StoryState, verify_was
+from ralphloop.core.story_after import accounted, progress_entry, spent, story_after
+from ralphloop.core.totals import Spent, Totals, Usage, free_again, too_full, updated
 from ralphloop.text.lines import speech
 from ralphloop.text.plain import counted
 from ralphloop.text.signatures import error_signature
+
+
+class Need(StrEnum):
+    STATUS = "status"  # ask the same conversation for the block that is missing
+    CHECKS = "checks"  # run them, the story's own command among them
+    DOUBTS = "doubts"  # look at what the story did to stories, settings, history and scripts
+    TRIAL = "trial"  # compare its tests with those before, and try them crosswise
+    OPINIONS = "opinions"  # let those doubt who may
+
+
+def needs(
+    state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy
+) -> Need | None:
+    """What to find out before the start can be judged; None once nothing is left."""
+    said = hear(result, evidence)
+    is_missing = said.outcome is Outcome.COMPLETED and said.status is None and result.asked is None
+    may_be_asked = result.can_be_asked and policy.ask_for_status and state.unanswered < UNANSWERED
+    if is_missing and may_be_asked:
+        usage, _ = accounted(start.state, result.response)
+        totals = totals_with(state, result, usage, evidence)
+        if not reached(policy.limits, totals, evidence.at or 0.0):
+            return Need.STATUS
+    if said.says_nothing or evidence.returned:
+        return None
+    every = policy.interim_checks  # without a claim, so that the agent hears how things stand
+    is_due = every > 0 and (start.state.unclaimed + 1) % every == 0
+    if evidence.checks is None and (said.claims_done or is_due):
+        return Need.CHECKS
+    if not (said.story_claimed and start.story) or evidence.checks_cut:
+        return None
+    if evidence.doubts is None:  # from here on: what may speak against it, the dearest last
+        return Need.DOUBTS
+    proof = proof_of(start, said, evidence, policy)
+    if evidence.trial is None and proof.changed and is_green(proof):
+        return Need.TRIAL
+    verdict = judge_story(proof)
+    stands = verdict.passed and verdict.grade is not Grade.NEEDS_REVIEW
+    return Need.OPINIONS if policy.doubts and evidence.opinions is None and stands else None
+
+
+def proof_of(start: Start, said: Analysis, evidence: Evidence, policy: Policy) -> Proof:
+    began = start.state.start_tree or start.tree
+    return Proof(
+        claimed=said.story_claimed,
+        already_done=said.already_done,
+        changed=evidence.tree is None or began != evidence.tree,
+        checks=evidence.checks or (),
+        tolerated=evidence.comparison.tolerated,
+        verify_was=verify_was(start.state, start.story) if start.story else None,
+        turned_green=evidence.comparison.turned_green,
+        trial=evidence.trial or Trial(),
+        changed_tests=policy.changed_tests,
+        doubts=(*(evidence.doubts or ()), *(evidence.opinions or ())),
+        challenged=start.state.challenged,
+    )
+
+
+def totals_with(state: RunState, result: Result, now: Usage, evidence: Evidence) -> Totals:
+    """What the run has used, this start's money and tokens included."""
+    known = evidence.used or Totals(
+        cost_usd=state.cost_usd,
+        input_tokens=state.tokens,
+        active_s=state.active_s + result.end.duration_s,
+    )
+    return replace(
+        known,
+        iterations=state.iterations,
+        cost_usd=known.cost_usd + now.dollars,
+        input_tokens=known.input_tokens + now.fresh_tokens,
+    )
+
+
+# --- the step ---------------------------------------------------------------------------------
 
 
 class Step(Value, kw_only=True):
@@ -65,7 +137,13 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
     state, one = _look_back(state, one)
     state = _counters(_circuit(state, one), one)
     story = story_after(state.story(key), one)
-    state = state.with_stories(_entries(key, story, one))
+    entries = {key: story}
+    if not key and evidence.stories.total is not None and story.is_apart:
+        # In a list without names each one that drops out is another.
+        fresh = {"saturated": False, "test_row": 0, "attempts": 0, "refusals": 0}
+        open_again = replace(story, standing=Standing.OPEN, **fresh)
+        entries = {"": open_again, f"#{one.analysis.iteration}": story}
+    state = state.with_stories(entries)
     changes = breaker.moves(before, state.breaker)
     transition = changes[-1] if changes else None
     told = replace(one.analysis, circuit=state.breaker.circuit, transition=transition)
@@ -74,6 +152,13 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
     if not result.end.interrupted:
         decision = decide(state, story, one, was_open=cooled.circuit is Circuit.OPEN)
     state, story = _quarantined(state, key, one, decision)
+    # When the agent may be started again, where its usage asks for a wait.
+    limit, at, away_until = result.response.rate_limit, evidence.at or 0.0, 0.0
+    full = too_full(state.quota, policy.limits.reserve, agent=start.agent, at=at)
+    if one.analysis.outcome is Outcome.USAGE_LIMIT:
+        away_until = at + quota_wait(limit.resets_at if limit else None, at, state.outages)
+    elif full:
+        away_until = at + quota_wait(free_again(full), at, 0)
     return Step(
         state=state,
         iteration=kept(one, decision),
@@ -81,14 +166,13 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
         effects=tuple(_effects(story, one)),
         story=key,
         spent=spent(one),
-        away_until=_away_until(state, one),
+        away_until=away_until,
     )
 
 
 def _weighed(
     state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy
 ) -> Weighed:
-    """The start by itself: what is claimed, what is proven, what moved."""
     said = hear(result, evidence)
     verdict = _verdict(start, result, said, evidence, policy)
     if evidence.stories_passed is None:
@@ -99,7 +183,8 @@ def _weighed(
     words = progress.treading_water(trail, evidence, policy)
     if words and not said.says_nothing:
         moved = replace(moved, made=False, reasons=(words,), treading=True)
-    used, _ = accounted(start.state, *result.answers)
+    asked = () if result.asked is None else (result.asked,)
+    used, session_usage = accounted(start.state, result.response, *asked)
     return Weighed(
         start=start,
         result=result,
@@ -108,19 +193,11 @@ def _weighed(
         moved=moved,
         verdict=verdict,
         used=used,
+        session_usage=session_usage,
         totals=totals_with(state, result, used, evidence),
         analysis=analyze(said, result.heard, evidence, moved, iteration=state.starts + 1),
         trail=trail[-policy.treading_window :],
     )
-
-
-def _entries(key: str, story: StoryState, one: Weighed) -> dict[str, StoryState]:
-    """Where the story is kept.  In a list without names each one that drops out is another."""
-    if key or one.evidence.stories.total is None or not story.is_apart:
-        return {key: story}
-    fresh = {"saturated": False, "test_row": 0, "attempts": 0, "refusals": 0}
-    open_again = replace(story, standing=Standing.OPEN, **fresh)
-    return {"": open_again, f"#{one.analysis.iteration}": story}
 
 
 def _verdict(
@@ -143,9 +220,6 @@ def _verdict(
     return judge_story(proof_of(start, said, evidence, policy))
 
 
-# --- what history shows ----------------------------------------------------------------------
-
-
 def _look_back(state: RunState, one: Weighed) -> tuple[RunState, Weighed]:
     """Add what only history shows: stuck patterns and output decline."""
     moved, analysis, response = one.moved, one.analysis, one.result.response
@@ -154,7 +228,7 @@ def _look_back(state: RunState, one: Weighed) -> tuple[RunState, Weighed]:
         return state, one
     entry = WindowEntry(
         error=analysis.error_signature,
-        reply=progress.normalise_reply(speech(final_words(response))),
+        reply=progress.normalise_reply(speech(response.final_words)),
         tree=one.evidence.tree,
         progress=moved.made,
         revisited=moved.revisited,
@@ -176,7 +250,7 @@ def _look_back(state: RunState, one: Weighed) -> tuple[RunState, Weighed]:
 def _circuit(state: RunState, one: Weighed) -> RunState:
     analysis, evidence, moved = one.analysis, one.evidence, one.moved
     error, checked = analysis.error_signature, bool(evidence.checks)
-    by_check = error is not None and error_signature(final_words(one.result.heard)) is None
+    by_check = error is not None and error_signature(one.result.heard.final_words) is None
     if by_check and not (analysis.claims_done or moved.treading):
         error, checked, by_check = None, False, False  # an interim look at work in progress
     seen = BreakerInput(
@@ -231,20 +305,6 @@ def _counters(state: RunState, one: Weighed) -> RunState:
     )
 
 
-# --- what follows ----------------------------------------------------------------------------
-
-
-def _away_until(state: RunState, one: Weighed) -> float:
-    """When the agent may be started again, where its usage asks for a wait."""
-    limit, at = one.result.response.rate_limit, one.evidence.at or 0.0
-    if one.analysis.outcome is Outcome.USAGE_LIMIT:
-        return at + quota_wait(limit.resets_at if limit else None, at, state.outages)
-    reserve = one.policy.limits.reserve
-    if full := too_full(state.quota, reserve, agent=one.start.agent, at=at):
-        return at + quota_wait(free_again(full), at, 0)
-    return 0.0
-
-
 def _quarantined(
     state: RunState, key: str, one: Weighed, decision: Decision
 ) -> tuple[RunState, StoryState]:
@@ -267,39 +327,24 @@ def _quarantined(
     state = replace(state, silent_stalls=0) if is_silent else state
     if story.standing is not Standing.SET_ASIDE:
         return state, story
-    reason = f"{key or 'the work'} was set aside"
-    return set_aside(state, reason, is_idle=not share, at=one.evidence.at), story
-
-
-def set_aside(
-    state: RunState, reason: str, *, is_idle: bool = True, at: float | None = None
-) -> RunState:
-    """A story was quarantined: the next one starts CLOSED, unless nothing moves at all."""
-    idle = state.idle_set_asides + is_idle
-    if is_idle and idle >= 2:
+    # The next one starts CLOSED, unless nothing moves at all.
+    idle, at = state.idle_set_asides + (not share), one.evidence.at
+    if not share and idle >= 2:
         words = "two stories in a row were set aside without any progress"
         circuit = breaker.open_now(state.breaker, words, iteration=state.starts, at=at)
     else:
-        circuit = breaker.reset(state.breaker, iteration=state.starts, at=at, reason=reason)
-    return replace(state, breaker=circuit, idle_set_asides=idle)
-
-
-# --- effects ---------------------------------------------------------------------------------
+        words = f"{key or 'the work'} was set aside"
+        circuit = breaker.reset(state.breaker, iteration=state.starts, at=at, reason=words)
+    return replace(state, breaker=circuit, idle_set_asides=idle), story
 
 
 def _effects(story: StoryState, one: Weighed) -> Iterator[AnyEffect]:
-    """What has to be done in the user's repository, in order."""
     passed, named = one.verdict.passed, one.start.story
     if named is not None and passed:
         yield MarkStory(story=named.id)
     # Where the model never answered, only what it moved is worth an entry.
-    if one.result.response.model_output or one.moved.made or not one.analysis.says_nothing:
-        yield AddProgress(
-            at=one.evidence.at or 0.0,
-            task=f"{named.id}: {named.title}" if named else "the prompt",
-            outcome=entry_outcome(one),
-            summary=entry_summary(one, story.grade),
-        )
+    if one.counts or one.moved.made:
+        yield progress_entry(one, story.grade)
     if named is not None and story.standing is Standing.SET_ASIDE:
         yield SaveLeftovers(story=named.id, tree=story.start_tree, head=story.start_head)
     if named is not None and passed and one.policy.commits:

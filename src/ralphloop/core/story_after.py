@@ -1,9 +1,6 @@
 """What a start makes of its story: standing, grade, attempts, and what the next prompt needs.
 
-`entry_outcome` and `entry_summary` are what progress.txt says of it.
-
-Here a start is counted, too.  Some agents count a resumed conversation as a whole; then what was
-known of it is taken off.  What no result reports is estimated from the stream by the reader.  An
+Some agents count a resumed conversation as a whole; then what was known of it is taken off.  An
 agent that was asked for its status block has answered twice in one start, and both count.
 """
 
@@ -12,59 +9,40 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from ralphloop.core.grading import UNCHANGED
-from ralphloop.core.iteration import Weighed
-from ralphloop.core.model import (
-    TOKENS,
-    CheckResult,
-    CheckStatus,
-    Outcome,
-    Response,
-    Usage,
-)
+from ralphloop.core.iteration import AddProgress, Weighed
+from ralphloop.core.model import TOKENS, CheckResult, CheckStatus, Outcome, Response, Usage
 from ralphloop.core.policy import REFUSALS, Share
 from ralphloop.core.progress import failed_checks
-from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState, is_failed_attempt
+from ralphloop.core.run_state import MAX_FAILURE_CHARS, Standing, StoryState, is_failed_attempt
 from ralphloop.core.totals import Spent
 from ralphloop.text.lines import own_lines
 from ralphloop.text.plain import clean, one_line, some
 from ralphloop.text.status_block import StatusBlock
 
-_KEPT_CHALLENGES = 20
-_KEPT_COLLISIONS = 20
-
 
 def story_after(now: StoryState, one: Weighed) -> StoryState:
     """The story after a start; `now` holds what a person asked of it while the agent ran."""
     evidence, analysis, verdict = one.evidence, one.analysis, one.verdict
-    state, passed, said = _worked_on(now, one), one.passed, one.result.response.reason
-    before = one.start.state
+    state, passed, before = _worked_on(now, one), one.passed, one.start.state
     if analysis.refused:
-        return _refused(state, said)
+        return _refused(state, one.result.response.reason)
     if analysis.says_nothing:
         return state
     unclaimed = 0 if analysis.claims_done else now.unclaimed + 1
-    told = list(one.findings)
-    if said and analysis.outcome is Outcome.LIMIT:  # its program stopped it; it never heard of it
-        told.append(f"The last run was stopped before it was through: {said}")
-    if UNCHANGED in verdict.reasons:
-        words = f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
-        told.append(words)
-    told += _looked(unclaimed, one)
     back = evidence.returned
     if back is not None:
-        told.insert(0, back.told)
-        met = tuple(dict.fromkeys((*state.collided, *back.others)))[-_KEPT_COLLISIONS:]
+        met = tuple(dict.fromkeys((*state.collided, *back.others)))[-20:]
         state = replace(state, returns=state.returns + 1, collided=met)
     row = state.test_row + 1 if analysis.test_only and not passed else 0
     saturated = 0 < one.policy.test_saturation <= row
     state = replace(
         state,
         failure=failure_text(evidence.checks or (), MAX_FAILURE_CHARS),
-        findings=tuple(told),
+        findings=tuple(_told(one, unclaimed)),
         refusals=0,
         unclaimed=unclaimed,
         trail=one.trail,
-        challenged=(*before.challenged, *one.findings)[-_KEPT_CHALLENGES:],
+        challenged=(*before.challenged, *one.findings)[-20:],
         reason="; ".join(verdict.reasons),
         test_row=0 if saturated else row,
         saturated=saturated,
@@ -88,18 +66,25 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
 def _refused(state: StoryState, said: str) -> StoryState:
     """No attempt, and no conversation to go on with; a second time it waits for a person."""
     told = f"The last request was refused before it was read: {said}"
-    state = replace(
+    waits = state.refusals + 1 >= REFUSALS and state.standing is Standing.OPEN
+    return replace(
         state.fresh_conversation(),
         refusals=state.refusals + 1,
         reason=said,
         findings=tuple(dict.fromkeys((told, *state.findings))),
+        standing=Standing.BLOCKED if waits else state.standing,
     )
-    waits = state.refusals >= REFUSALS and state.standing is Standing.OPEN
-    return replace(state, standing=Standing.BLOCKED) if waits else state
 
 
-def _looked(unclaimed: int, one: Weighed) -> Iterator[str]:
-    """What the agent is told where it goes on and on without calling the story done."""
+def _told(one: Weighed, unclaimed: int) -> Iterator[str]:
+    if one.evidence.returned is not None:
+        yield one.evidence.returned.told
+    yield from one.findings
+    said = one.result.response.reason
+    if said and one.analysis.outcome is Outcome.LIMIT:  # its program stopped it, unheard
+        yield f"The last run was stopped before it was through: {said}"
+    if UNCHANGED in one.verdict.reasons:
+        yield f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
     if one.moved.treading:
         yield f"{one.moved.reasons[0]}. That counts as no progress."
     if one.evidence.checks and not one.analysis.claims_done:
@@ -145,7 +130,7 @@ def _worked_on(now: StoryState, one: Weighed) -> StoryState:
         # A conversation that could not be found is forgotten.
         session_id="" if not_started else result.response.session_id or before.session_id,
         session_agent=one.start.agent,
-        session_usage=accounted(before, *result.answers)[1],
+        session_usage=one.session_usage,
         leftovers=result.leftovers,
         asked=one.evidence.asked,
         lost=one.evidence.lost,
@@ -153,45 +138,38 @@ def _worked_on(now: StoryState, one: Weighed) -> StoryState:
 
 
 _FAILED_ENDINGS = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.STALLED, Outcome.DENIED)
-_LONGEST = 300
-_LONGEST_SAID = 140
-_FILES_NAMED = 4
-_READ = 4_000
 
 
-def entry_outcome(one: Weighed) -> str:
-    analysis = one.analysis
-    if one.verdict.passed:
-        return "passed"
-    if analysis.outcome.is_infrastructure:
-        return "interrupted"
-    if analysis.is_blocked:
-        return "blocked"
-    if analysis.story_claimed or (analysis.outcome in _FAILED_ENDINGS and not analysis.progress):
-        return "failed"
-    return "in_progress" if analysis.progress else "no_progress"
-
-
-def entry_summary(one: Weighed, grade: str) -> str:
-    """One line: the grade, what was done, what the agent recommends, and what contradicts it."""
-    analysis, verdict = one.analysis, one.verdict
+def progress_entry(one: Weighed, grade: str) -> AddProgress:
+    """How it went, and in one line the grade, what was done, what is next, what contradicts it."""
+    analysis, verdict, named = one.analysis, one.verdict, one.start.story
+    has_failed = analysis.outcome in _FAILED_ENDINGS and not analysis.progress
+    outcome = "in_progress" if analysis.progress else "no_progress"
+    if verdict.passed:
+        outcome = "passed"
+    elif analysis.outcome.is_infrastructure:
+        outcome = "interrupted"
+    elif analysis.is_blocked:
+        outcome = "blocked"
+    elif analysis.story_claimed or has_failed:
+        outcome = "failed"
     advice = analysis.status.recommendation if analysis.status else ""
-    said, files = _said(one.result.response), one.evidence.work_files or ()
+    # What the agent says it did: the beginning of its answer, in its own words.
+    lines = own_lines(clean((one.result.response.final_text or "")[:4_000]))
+    spoken = (line.strip().lstrip("#*->").strip() for line in lines)
+    said = one_line(next((line for line in spoken if line), ""), 140)
+    files = one.evidence.work_files or ()
     parts = [f"{grade}:" if verdict.passed else "", said]
-    parts.append(f"({some(files, _FILES_NAMED)})" if files else "")
+    parts.append(f"({some(files, 4)})" if files else "")
     parts.append(f"next: {advice}" if advice and advice not in said else "")
     if not verdict.passed and analysis.story_claimed:
         parts.append(f"(claimed, but {'; '.join(verdict.reasons)})")
     if analysis.outcome is not Outcome.COMPLETED:
         parts.append(f"[{analysis.outcome}]")
-    return one_line(" ".join(part for part in parts if part) or "no summary was given", _LONGEST)
-
-
-def _said(response: Response) -> str:
-    """What the agent says it did: the beginning of its answer, in its own words."""
-    lines = own_lines(clean((response.final_text or "")[:_READ]))
-    spoken = (line.strip().lstrip("#*->").strip() for line in lines)
-    return one_line(next((line for line in spoken if line), ""), _LONGEST_SAID)
+    told = " ".join(part for part in parts if part) or "no summary was given"
+    task = f"{named.id}: {named.title}" if named else "the prompt"
+    at, summary = one.evidence.at or 0.0, one_line(told, 300)
+    return AddProgress(at=at, task=task, outcome=outcome, summary=summary)
 
 
 def accounted(before: StoryState, *answers: Response) -> tuple[Usage, Usage]:
@@ -221,7 +199,7 @@ def is_unpriced(response: Response) -> bool:
 
 def spent(one: Weighed) -> Spent:
     response, evidence = one.result.heard, one.evidence
-    block = response.status or StatusBlock()
+    block, changed = response.status or StatusBlock(), evidence.files_changed
     return Spent(
         counted=one.counts,
         cost_usd=one.used.dollars,
@@ -229,10 +207,7 @@ def spent(one: Weighed) -> Spent:
         unpriced=int(is_unpriced(response)),
         tasks_completed=evidence.stories_passed or 0,
         # What was measured stands, also where it is nothing.
-        files_modified=(
-            block.files_modified if evidence.files_changed is None else evidence.files_changed
-        )
-        or 0,
+        files_modified=(block.files_modified if changed is None else changed) or 0,
         commits=evidence.commits or 0,
         **{name: getattr(one.used, name) for name in TOKENS},
     )

@@ -1,10 +1,8 @@
 """The quick answer to a hook: is this any business of ours?
 
-Hooks run at every stop of every session of whoever installed the plugin.  Almost always there is
-no lease on the way up from the session's directories; then not even stdin is read.  A lease of
-another session is none of our business either.  Only a loop of *this* session loads the rest.
-
-Whatever happens, the exit code is 0 and stdout holds nothing or one JSON object.
+Hooks run at every stop of every session of whoever installed the plugin.  Almost always there is no
+lease on the way up from the session's directories; then not even stdin is read.  Only a loop of
+*this* session loads the rest.  The exit code is always 0, stdout holds nothing or one JSON object.
 """
 
 from __future__ import annotations
@@ -77,22 +75,19 @@ def _answer(event: str) -> None:
             import gc
 
             gc.disable()  # so short a process needs no garbage collector
-            _load_msgspec()
+            # Without backports, and without the module that `uuid` asks for the system's name.
+            platform = type(sys)("platform")
+            vars(platform)["system"] = lambda: os.uname().sysname
+            light = {"typing_extensions": None, "platform": platform}
+            sys.modules.update(light)  # type: ignore[arg-type]
+            import msgspec  # noqa: F401
+
+            del sys.modules["platform"]  # whoever needs more of it gets the real one
             from ralphloop.hook.turn import handle
 
             write_answer(handle(event, given, *found))
             sys.stderr.flush()
             os._exit(0)  # tidying up a process that ends anyway would cost a tenth of the turn
-
-
-def _load_msgspec() -> None:
-    """Without backports, and without the module that `uuid` asks for the name of the system."""
-    platform = type(sys)("platform")
-    vars(platform)["system"] = lambda: os.uname().sysname
-    sys.modules.update({"typing_extensions": None, "platform": platform})  # type: ignore[dict-item]
-    import msgspec  # noqa: F401
-
-    del sys.modules["platform"]  # whoever needs more of it gets the real one
 
 
 def _ours(event: str, lease: str, session: str) -> tuple[Path, Holder] | None:

@@ -1,11 +1,8 @@
 """`/ralph` begins a loop in a session or goes on with one; sessions come and go.
 
-Everything is looked at as before a run in script mode: the repository, the stories, the checks.
-What is wrong is said to the person and costs no word of the model.
-
-A session that ends gives the project back; `--continue` goes on, in any session or in script mode.
-One that crashed cannot: its lease runs out, and the next session to start here puts the run away.
-Nothing is deleted, it is only no longer going on.
+What is wrong is said to the person and costs no word of the model.  A session that ends gives the
+project back; `--continue` goes on, in any session or in script mode.  The lease of one that crashed
+runs out, and the next session to start here puts the run away; nothing is deleted.
 """
 
 import time
@@ -16,13 +13,12 @@ import msgspec
 
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.errors import CircuitOpen, RalphError, UsageError
-from ralphloop.hook.answer import Answer, in_context, refused
 from ralphloop.hook.stop import broken_off, let_go
-from ralphloop.hook.turn import Call, Ledger, Turn, held, take_turn, taken_up
+from ralphloop.hook.turn import Answer, Call, Ledger, Turn, held, in_context, refused, taken_up
 from ralphloop.journal.holder import Holder, active_lease
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import SESSION_HOURS
-from ralphloop.journal.records import RunRecord, RunStatus
+from ralphloop.journal.records import RunStatus
 from ralphloop.loop.confine import confine
 from ralphloop.loop.loop import not_again
 from ralphloop.loop.open import open_runner, run_to_hold
@@ -30,19 +26,16 @@ from ralphloop.loop.prepare import Setup
 from ralphloop.loop.runner import Patience
 from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
-from ralphloop.prompts import CHARS_PER_TOKEN, Prompt
+from ralphloop.prompts import Prompt
 from ralphloop.repo.private_git import make_directory
-from ralphloop.text.durations import format_duration, is_expired
+from ralphloop.text.durations import is_expired
 from ralphloop.text.plain import counted
 
 MANY_STORIES = 10
 
 
 def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
-    """Begin or continue, and answer with the first prompt or with why there is none.
-
-    `prefix` is what stands before the names of our commands in this person's Claude Code.
-    """
+    """Begin or continue, and answer with the first prompt or with why there is none."""
     said_before = Path(transcript)
     asked = Ledger(
         only=setup.options.only,
@@ -106,25 +99,15 @@ def _first(turn: Turn, said: list[str]) -> Answer:
             " with a fresh context each, outside this session."
         )
     story = begun.story.id if begun.story else "the prompt"
-    tokens = len(begun.prompt.text) // CHARS_PER_TOKEN
-    said.append(f"Iteration {begun.number}: {story}, about {tokens:,} tokens.")
+    tokens = f"{begun.prompt.estimated_tokens:,} tokens"
+    said.append(f"Iteration {begun.number}: {story}, about {tokens}.")
     return in_context("UserPromptExpansion", begun, " ".join(said))
-
-
-def session_started(call: Call) -> Answer | None:
-    """Remind a session of its loop, or put away the loop of one that is gone."""
-    if call.holder.session == call.text("session_id"):
-        return take_turn(call, _reminder)
-    silence = format_duration(call.now - call.holder.renewed_at)
-    release(call.project, call.holder, f"its session gave no sign of life for {silence}")
-    return None
 
 
 def release(project: Project, holder: Holder, reason: str) -> bool:
     """Stop the run of a lease and give the project back; False where it was no longer going on.
 
-    A turn that was broken off is written down with what it used.  Where that is not known the
-    iteration stays as it is: who continues the run finds it and records it.
+    A turn that was broken off is recorded if it is known what it used, else by who continues.
     """
     with (
         held(project, holder.session, holder.run),
@@ -134,7 +117,11 @@ def release(project: Project, holder: Holder, reason: str) -> bool:
         if record is None or record.status is not RunStatus.RUNNING:
             return False
         with suppress(RalphError):  # the run ends all the same
-            _count_broken_turn(Call({}, project, holder, now), journal, record)
+            call = Call({}, project, holder, now)
+            turn = taken_up(call, journal, record)
+            said = {"transcript_path": turn.ledger.transcript}  # which tells what it used
+            broken_off(msgspec.structs.replace(call, given=said), turn)
+            turn.save()
         too_old = is_expired(record.last_activity, now, SESSION_HOURS)
         journal.end_run(
             record.id,
@@ -146,16 +133,7 @@ def release(project: Project, holder: Holder, reason: str) -> bool:
     return True
 
 
-def _count_broken_turn(call: Call, journal: Journal, record: RunRecord) -> None:
-    """The turn that was going on, as interrupted, if its transcript tells what it used."""
-    turn = taken_up(call, journal, record)
-    broken_off(
-        msgspec.structs.replace(call, given={"transcript_path": turn.ledger.transcript}), turn
-    )
-    turn.save()
-
-
-def _reminder(_: Call, turn: Turn) -> Answer | None:
+def reminder(_: Call, turn: Turn) -> Answer | None:
     """The prompt of the iteration that goes on: a summary of the conversation may have lost it."""
     cut = turn.under_way
     if cut is None:

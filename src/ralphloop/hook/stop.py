@@ -1,9 +1,8 @@
 """A turn of the session has ended: judge it, and give the next prompt or the reason to stop.
 
-The session itself limits how often a stop may be refused: after eight times in a row without a
-tool being used it overrides the hook, in print mode without a word.  So a stop that already
-follows one of ours is refused again only where the turn in between made progress, and never for
-the seventh time in a row without any.
+After eight refused stops in a row without a tool being used the session overrides the hook, in
+print mode without a word.  So a stop that follows one of ours is refused again only where the turn
+in between made progress, and never for the seventh time in a row without any.
 """
 
 import os
@@ -23,9 +22,8 @@ from ralphloop.core.model import (
     Response,
     Usage,
 )
-from ralphloop.core.story_state import Standing
-from ralphloop.hook.answer import Answer, blocked, told
-from ralphloop.hook.turn import Call, Turn
+from ralphloop.core.run_state import Standing
+from ralphloop.hook.turn import Answer, Call, Turn, blocked, told
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.judging import Judged, judge
 from ralphloop.loop.loop import concluded, not_again
@@ -57,7 +55,14 @@ def stopped(call: Call, turn: Turn) -> Answer | None:
     if waiting := _background(call, turn, response):
         return told(f"waits for {waiting}; the loop goes on after that, or when you say something")
     judged, decision = _finish(call, turn, response)
-    decision = decision or _hold_on(call, turn, judged) or not_again(runner) or _not_now(turn)
+    decision = decision or _hold_on(call, turn, judged) or not_again(runner)
+    # What script mode would wait for: a session cannot be kept waiting.
+    if decision is None and (reason := trouble(runner, runner.tree())):
+        decision = Decision(word=ExitDecision.INTERRUPTED, reasons=(reason,))
+    elif decision is None and (free := runner.free_at()) is not None:
+        most = runner.config.limits.calls_per_hour
+        words = f"{most} starts in the last hour, the next one may come at {iso(free)}"
+        decision = Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(words,))
     if decision is not None:
         return let_go(turn, decision, judged)
     if runner.session.desk.paused:
@@ -72,8 +77,7 @@ def stopped(call: Call, turn: Turn) -> Answer | None:
 def failed(call: Call, turn: Turn) -> Answer | None:
     """A turn that ended in an API error is written down, and the loop waits for the next one.
 
-    Claude Code ignores what such a hook answers, so nothing can be decided for the session.  What
-    can never work (no login, no money, no such model) ends the loop.
+    Claude Code ignores the answer; what can never work (no login, no money) ends the loop.
     """
     judged, decision = _finish(call, turn, _broken_off(call, turn))
     decision = decision or not_again(turn.runner)
@@ -125,12 +129,6 @@ def _spoken(message: str, call: Call, turn: Turn) -> Response:
         text=words.text,
         text_chars=words.chars,
     )
-
-
-def _response(call: Call, turn: Turn, outcome: Outcome, reason: str) -> Response:
-    usage, model = _count_usage(call, turn)
-    used = Response(reader="hook", outcome=outcome, reason=reason, usage=usage)
-    return msgspec.structs.replace(used, model=model or None, model_output=True)
 
 
 def _broken_off(call: Call, turn: Turn) -> Response:
@@ -194,18 +192,6 @@ def _hold_on(call: Call, turn: Turn, judged: Judged | None) -> Decision | None:
     return Decision(word=ExitDecision.INTERRUPTED, reasons=(f"nothing changed {times}",))
 
 
-def _not_now(turn: Turn) -> Decision | None:
-    """What script mode would wait for; a session cannot be kept waiting."""
-    runner = turn.runner
-    if reason := trouble(runner, runner.tree()):
-        return Decision(word=ExitDecision.INTERRUPTED, reasons=(reason,))
-    if (free := runner.free_at()) is None:
-        return None
-    most = runner.config.limits.calls_per_hour
-    words = f"{most} starts in the last hour, the next one may come at {iso(free)}"
-    return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(words,))
-
-
 def _became(turn: Turn, judged: Judged | None) -> str:
     """What the iteration that ended was worth, in a few words."""
     story = judged.begun.story if judged else None
@@ -218,15 +204,14 @@ def _became(turn: Turn, judged: Judged | None) -> str:
     return f"{story.id} passed ({grade or 'then its commit was refused'}). "
 
 
-def _count_usage(call: Call, turn: Turn) -> tuple[Usage, str]:
-    """Tokens and dollars since the last turn, and the model they went to.
+def _response(call: Call, turn: Turn, outcome: Outcome, reason: str) -> Response:
+    """What a turn came to, with tokens and dollars since the last one and their model.
 
-    Nothing else in a hook names tokens.  The transcript may lag behind and holds no subagents, so
-    the numbers are an estimate and are marked as one.
+    The transcript may lag behind and holds no subagents: the numbers are marked as an estimate.
     """
     lines, end = _new_lines(call.text("transcript_path"), turn.ledger.transcript_read)
     turn.note(transcript_read=end)
-    counted, model = ClaudeUsage(), ""
+    counted, model, usage = ClaudeUsage(), "", Usage()
     for line in lines:
         try:
             event = msgspec.json.decode(line) if b'"usage"' in line else None
@@ -235,14 +220,15 @@ def _count_usage(call: Call, turn: Turn) -> tuple[Usage, str]:
         if not isinstance(event, dict) or event.get("type") != "assistant":
             continue
         message = event.get("message")
-        if isinstance(message, dict) and isinstance(usage := message.get("usage"), dict):
-            counted.streamed(str(message.get("id", "")), usage)
+        if isinstance(message, dict) and isinstance(told_of := message.get("usage"), dict):
+            counted.streamed(str(message.get("id", "")), told_of)
             model = str(message.get("model", "")) or model
-    if not model:
-        return Usage(), ""
-    from ralphloop.agents.prices import priced
+    if model:
+        from ralphloop.agents.prices import priced
 
-    return priced(counted.value, model), model
+        usage = priced(counted.value, model)
+    used = Response(reader="hook", outcome=outcome, reason=reason, usage=usage)
+    return msgspec.structs.replace(used, model=model or None, model_output=True)
 
 
 def _new_lines(path: str, start: int) -> tuple[list[bytes], int]:

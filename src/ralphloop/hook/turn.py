@@ -1,12 +1,12 @@
 """The loop of a session, taken up by a hook for one turn and put down again.
 
-Everything a turn needs is in the journal, with the story file as it was when the iteration began:
-marks that an agent set are put back, and a file it broke is restored.
-
+Everything a turn needs is in the journal, with the story file as it was when the iteration began.
 The session waits for checks, so they get eight minutes and no more (Claude Code ends a hook after
 ten).  Checks that took longer once are not run at all; what they would have proven stays a claim.
+Claude Code keeps 10,000 characters of an answer; a prompt that does not fit is read from its file.
 """
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -19,25 +19,34 @@ import msgspec
 from ralphloop.config.model import Config
 from ralphloop.core.model import Decision, Value
 from ralphloop.errors import RalphError
-from ralphloop.hook.answer import Answer, told
 from ralphloop.hook.entry import say
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import end_lease, hook_turn
 from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus
-from ralphloop.journal.session import load_session
 from ralphloop.loop.begin import Begun, begin, begun_again
 from ralphloop.loop.loop import choose_next, saw_verify
 from ralphloop.loop.prepare import Options, assemble, open_repository
-from ralphloop.loop.runner import Patience, Runner, measure_of, restored
+from ralphloop.loop.runner import Patience, Runner, measure_of
 from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
 from ralphloop.repo.work_tree import Places, Repository
 from ralphloop.room import claim, own_opener
 from ralphloop.stories.source import load
+from ralphloop.text.durations import format_duration
+from ralphloop.text.plain import one_line
 
 LEASE_S = 6 * 3600.0  # longer than a usage limit takes to reset
 _LONGEST_LOG = 1 << 20
+Answer = dict[str, object]
+MOST_CHARS = 10_000
+_MOST_WORDS = 1_500
+# The rules stand above, or in the reminder that follows a summary of the conversation.
+_STILL = (
+    "The rules of the loop hold as before: this one story, the project's checks, and the"
+    " RALPH_STATUS block at the end of your answer (STATUS of this story, EXIT_SIGNAL of the whole"
+    " project).\n\n"
+)
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -49,7 +58,6 @@ class Call(msgspec.Struct, frozen=True):
     now: float
 
     def text(self, key: str) -> str:
-        """A string of the hook's input; empty where it has none."""
         value = self.given.get(key)
         return value if isinstance(value, str) else ""
 
@@ -120,7 +128,7 @@ class Turn(msgspec.Struct):
 
     def end(self, decision: Decision) -> None:
         """End the run as script mode would; the lease goes when the turn is over."""
-        from ralphloop.loop.ending import end_run
+        from ralphloop.loop.open import end_run
         from ralphloop.ui.report import write_report
 
         end_run(self.runner, decision)
@@ -148,7 +156,6 @@ def held(project: Project, session: str, run: str) -> Iterator[list[Turn]]:
 
 
 def take_turn(call: Call, work: Callable[[Call, Turn], Answer | None]) -> Answer | None:
-    """Take the loop up, do the work, and put it down."""
     with (
         held(call.project, call.holder.session, call.holder.run) as turns,
         Journal.open(call.project.journal, check=False) as journal,
@@ -186,7 +193,7 @@ def taken_up(call: Call, journal: Journal, record: RunRecord) -> Turn:
         from ralphloop.loop.confine import confine
 
         setup = confine(setup)
-    session = load_session(journal, record.id)
+    session = journal.session(record.id)
     runner = Runner(
         setup=setup,
         session=session,
@@ -195,7 +202,7 @@ def taken_up(call: Call, journal: Journal, record: RunRecord) -> Turn:
         stop=StopSignal(),
         patience=Patience(session.frozen.baseline, slow=ledger.slow_checks),
     )
-    restored(journal, setup.repo, runner.measure, call.project)
+    runner.restored()
     return Turn(runner, ledger)
 
 
@@ -204,7 +211,20 @@ def handle(event: str, given: dict[str, object], directory: Path, holder: Holder
     project = Project(directory.parent)
     call = Call(given, project, holder, time.time())
     try:
-        return _answered(event, call)
+        if event in ("stop", "stop-failure"):
+            from ralphloop.hook.stop import failed, stopped
+
+            return take_turn(call, stopped if event == "stop" else failed)
+        from ralphloop.hook.sessions import release, reminder
+
+        reason = f"the session ended ({call.text('reason') or 'unknown'})"
+        if event == "session-start":
+            if holder.session == call.text("session_id"):
+                return take_turn(call, reminder)
+            silence = format_duration(call.now - holder.renewed_at)
+            reason = f"its session gave no sign of life for {silence}"
+        release(project, holder, reason)
+        return None
     except RalphError as error:
         _log(project, f"{event}: {error.message}")
         return told(f"{error.message}. {error.next_step}")
@@ -215,19 +235,6 @@ def handle(event: str, given: dict[str, object], directory: Path, holder: Holder
         return told(f"internal error: {type(error).__name__}: {error}; see .ralph/ralph.log")
 
 
-def _answered(event: str, call: Call) -> Answer | None:
-    if event in ("stop", "stop-failure"):
-        from ralphloop.hook.stop import failed, stopped
-
-        return take_turn(call, stopped if event == "stop" else failed)
-    from ralphloop.hook.sessions import release, session_started
-
-    if event == "session-start":
-        return session_started(call)
-    release(call.project, call.holder, f"the session ended ({call.text('reason') or 'unknown'})")
-    return None
-
-
 def _log(project: Project, words: str) -> None:
     say(f"ralph: {words}")
     try:
@@ -236,3 +243,58 @@ def _log(project: Project, words: str) -> None:
                 log.write(f"hook {words}\n")
     except OSError:
         return  # no log can be written; the words go to the session anyway
+
+
+# --- answers ---------------------------------------------------------------------------------
+
+
+def told(words: str) -> Answer:
+    """Let the session stop, and tell the person why."""
+    return {"systemMessage": f"ralph: {one_line(words, _MOST_WORDS)}"}
+
+
+def refused(words: str) -> Answer:
+    """The answer to a command that needs no model: shown to the person, sent nowhere."""
+    return {
+        "decision": "block",
+        "reason": words[: MOST_CHARS - 500],
+        "hookSpecificOutput": {
+            "hookEventName": "UserPromptExpansion",
+            "suppressOriginalPrompt": True,
+        },
+    }
+
+
+def blocked(begun: Begun, words: str) -> Answer:
+    """Do not stop: here is the next prompt."""
+    story = f"{_STILL}{begun.prompt.text[begun.prompt.rules :].lstrip()}"
+    return _fitting(begun, story, words, lambda text: {"decision": "block", "reason": text})
+
+
+def in_context(event: str, begun: Begun, words: str) -> Answer:
+    """Add the prompt to what the agent is about to read anyway."""
+    return _fitting(
+        begun,
+        begun.prompt.text,
+        words,
+        lambda text: {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}},
+    )
+
+
+def _fitting(begun: Begun, prompt: str, words: str, made: Callable[[str], Answer]) -> Answer:
+    """With the prompt, or with where it is to be read."""
+    head = (
+        f"This is iteration {begun.number} of a ralph loop in this session. Earlier ones may stand"
+        " above; what counts of them is in the files.\n\n"
+    )
+    whole = made(f"{head}{prompt}") | told(words)
+    if len(json.dumps(whole, ensure_ascii=False)) <= MOST_CHARS:
+        return whole
+    story, path = begun.story, begun.transcript.with_suffix(".prompt.md")
+    what = f"Your story: {story.id}: {one_line(story.title, 200)}.\n\n" if story else ""
+    there = (
+        f"{head}{what}The whole prompt has {len(begun.prompt.text):,} characters and is in the"
+        f" file\n{path}\nRead that file completely before anything else, then do what it says; it"
+        " also says how your answer has to end (RALPH_STATUS)."
+    )
+    return made(there) | told(words)

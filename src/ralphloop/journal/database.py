@@ -1,13 +1,13 @@
 """The SQLite file under the journal: opening it with care, writing to it in one place.
 
-A new journal is built under a temporary name and linked into place, so a file of that name is
-always a whole one and an empty or foreign file is damage, never a fresh start.  The file works
-with a write-ahead log; where the file system refuses that, with a rollback journal, and
-`Database.note` says so.  Every failure of SQLite becomes a `JournalError` with a next step; the
-file itself is never replaced.
+A new journal is built under a temporary name and linked into place, so an empty or foreign file of
+that name is damage, never a fresh start.  Where the file system refuses a write-ahead log, there is
+a rollback journal, and `note` says so.
 
-All writes pass `Database.write`: one immediate transaction, synced to disk when `durable`, with a
-kill point before and after its commit.
+A migration (`migrations.sql`), once released, is never edited.  A journal that names one we do not
+know was written by a newer version and is left alone.  Totals stand in a run's row, so that asking
+costs the same after ten thousand iterations; the folded state has a table of its own because
+rewriting it with every heartbeat would be waste.
 """
 
 import sqlite3
@@ -16,13 +16,17 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from ralphloop.atomic import kill_point, sync_directory, temporary_name
 from ralphloop.errors import JournalError
-from ralphloop.journal import schema
 from ralphloop.journal.records import storable
 from ralphloop.journal.seal import Belief, Seal
+
+APPLICATION_ID = 0x52616C66  # "Ralf" in the file's header marks a journal as ours
+_SQL = Path(__file__).with_name("migrations.sql").read_text(encoding="utf-8")
+# The statements of each step, by its name, in order.
+MIGRATIONS = dict(step.split("\n", 1) for step in _SQL.split("-- step ")[1:])
 
 _BUSY_TIMEOUT_S = 10.0
 _WAL_LIMIT_BYTES = 16 * 1024 * 1024
@@ -32,6 +36,7 @@ _NO_WAL = (
     "the journal uses a rollback journal instead, which is safe but slower."
 )
 
+_D = TypeVar("_D", bound="Database")
 Parameters = Sequence[object] | dict[str, object]
 
 
@@ -100,13 +105,10 @@ class Database:
         except UnicodeEncodeError:
             return self.connection.execute(sql, storable(parameters)).rowcount
 
-    @property
-    def is_in_place(self) -> bool:
-        """True while the path still names the file we have open."""
-        return self._file is not None and _identity(self.path) == self._file
-
-    def put_back(self) -> None:
-        """Write the file anew after somebody deleted it: while it is open, all of it is there."""
+    def put_back_if_deleted(self) -> bool:
+        """Write the file anew, all of which is there while it is open; True if that was needed."""
+        if self._file is not None and _identity(self.path) == self._file:
+            return False
         with self._lock, explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             temporary = self.path.parent / temporary_name()
@@ -121,14 +123,14 @@ class Database:
                 sync_directory(self.path.parent)
             finally:
                 temporary.unlink(missing_ok=True)
-            again = open_for_writing(self.path, check=False)
+            again = open_for_writing(Database, self.path, check=False)
             if self.seal is not None:
                 self.seal.close()
             self.connection, self.seal = again.connection, again.seal
             self._file = _identity(self.path)
+        return True
 
     def adopt(self) -> None:
-        """Believe everything that is in it now."""
         if self.seal is not None:
             with self.write("adopt"):
                 self.seal.adopt()
@@ -140,8 +142,14 @@ class Database:
             if self.seal is not None:
                 self.seal.close()
 
+    def __enter__(self) -> Self:
+        return self
 
-def open_for_writing(path: Path, *, check: bool) -> Database:
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_for_writing(kind: type[_D], path: Path, *, check: bool) -> _D:
     """Open the journal, creating it where there is none; `check` looks for damage first."""
     with explained(path):
         is_new = not path.exists()
@@ -150,17 +158,48 @@ def open_for_writing(path: Path, *, check: bool) -> Database:
         _refuse_empty(path)
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
         with _closed_on_failure(connection):
-            return _prepared(connection, path, check=check, is_new=is_new)
+            _refuse_unknown(connection, path)
+            if check and path.stat().st_size < _QUICK_CHECK_BELOW_BYTES:
+                verdict = _pragma(connection, "quick_check(1)")
+                if verdict != "ok":
+                    raise _unusable(path, f"the journal {path} is damaged: {verdict}")
+            uses_log = use_write_ahead_log(connection)
+            connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
+            database = kind(connection, path, "" if uses_log else _NO_WAL)
+            seal, pending = Seal(connection, path), MIGRATIONS.keys() - _applied(connection)
+            if (check or pending) and not is_new:
+                database.belief = seal.belief()
+            if pending:
+                with database.write("migrate"):
+                    _migrate(connection)
+            seal.attach()
+            database.seal = seal
+            if is_new or (pending and database.belief is Belief.OURS):
+                database.adopt()
+            return database
 
 
-def open_for_reading(path: Path) -> Database:
-    """Open the journal without the power to change it."""
+def open_for_reading(kind: type[_D], path: Path) -> _D:
+    """Open the journal without the power to change it; where there is none, an empty one."""
+    if not path.exists():
+        connection = _connect(":memory:")
+        create(connection)
+        return kind(connection, path)
     with explained(path):
         _refuse_empty(path)
-        connection = _connect_for_reading(path)
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        connection = _connect(uri)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+        except sqlite3.OperationalError:
+            connection.close()
+            if path.with_name(path.name + "-wal").exists():
+                raise
+            # A read-only directory has no room for the log's index; without a log none is needed.
+            connection = _connect(f"{uri}&immutable=1")
         with _closed_on_failure(connection):
             _refuse_unknown(connection, path)
-        return Database(connection, path)
+        return kind(connection, path)
 
 
 @contextmanager
@@ -172,15 +211,7 @@ def _closed_on_failure(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def empty(path: Path) -> Database:
-    """A journal with nothing in it, in memory, for a path where none is yet."""
-    connection = _connect(":memory:")
-    schema.create(connection)
-    return Database(connection, path)
-
-
 def use_write_ahead_log(connection: sqlite3.Connection) -> bool:
-    """Switch to the write-ahead log; False where the file system refuses it."""
     deadline = time.monotonic() + _BUSY_TIMEOUT_S
     while True:
         try:
@@ -197,7 +228,6 @@ def use_write_ahead_log(connection: sqlite3.Connection) -> bool:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn failures of SQLite and of the file system into words."""
     try:
         yield
     except sqlite3.Error as error:
@@ -230,7 +260,7 @@ def _create(path: Path) -> None:
     try:
         with _new_file(temporary) as connection:
             connection.execute("BEGIN")
-            schema.create(connection)
+            create(connection)
             connection.execute("COMMIT")
         kill_point("journal.create.uncommitted")
         try:
@@ -283,52 +313,34 @@ def _connect(uri: str) -> sqlite3.Connection:
     return connection
 
 
-def _connect_for_reading(path: Path) -> sqlite3.Connection:
-    uri = f"{path.absolute().as_uri()}?mode=ro"
-    connection = _connect(uri)
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master").fetchall()
-    except sqlite3.OperationalError:
-        connection.close()
-        if path.with_name(path.name + "-wal").exists():
-            raise
-        # A read-only directory has no room for the log's index; without a log none is needed.
-        return _connect(f"{uri}&immutable=1")
-    return connection
+def _applied(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM migrations")}
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    applied = _applied(connection)
+    for name, statements in MIGRATIONS.items():
+        if name not in applied:
+            for statement in statements.split(";\n"):
+                connection.execute(statement)
+            connection.execute("INSERT INTO migrations (name) VALUES (?)", (name,))
+
+
+def create(connection: sqlite3.Connection) -> None:
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(
+        "CREATE TABLE migrations (name TEXT PRIMARY KEY,"
+        " applied_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP)"
+    )
+    _migrate(connection)
 
 
 def belief_in(path: Path) -> Belief:
     """Whether the journal is what we wrote there; looks only."""
     if not path.exists():
         return Belief.OURS
-    database = open_for_reading(path)
-    try:
-        with explained(path):
-            return Seal(database.connection, path).belief()
-    finally:
-        database.close()
-
-
-def _prepared(connection: sqlite3.Connection, path: Path, *, check: bool, is_new: bool) -> Database:
-    _refuse_unknown(connection, path)
-    if check and path.stat().st_size < _QUICK_CHECK_BELOW_BYTES:
-        verdict = _pragma(connection, "quick_check(1)")
-        if verdict != "ok":
-            raise _unusable(path, f"the journal {path} is damaged: {verdict}")
-    uses_log = use_write_ahead_log(connection)
-    connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
-    database = Database(connection, path, "" if uses_log else _NO_WAL)
-    seal, pending = Seal(connection, path), schema.pending_migrations(connection)
-    if (check or pending) and not is_new:
-        database.belief = seal.belief()
-    if pending:
-        with database.write("migrate"):
-            schema.migrate(connection)
-    seal.attach()
-    database.seal = seal
-    if is_new or (pending and database.belief is Belief.OURS):
-        database.adopt()
-    return database
+    with open_for_reading(Database, path) as database, explained(path):
+        return Seal(database.connection, path).belief()
 
 
 def _refuse_unknown(connection: sqlite3.Connection, path: Path) -> None:
@@ -338,9 +350,9 @@ def _refuse_unknown(connection: sqlite3.Connection, path: Path) -> None:
         # A view can run for ever where a table is expected, a trigger can write what we did not.
         name = str(foreign[0])[:60]
         raise _unusable(path, f"the journal {path} has something in it that is not ours: {name!r}")
-    if _pragma(connection, "application_id") != schema.APPLICATION_ID:
+    if _pragma(connection, "application_id") != APPLICATION_ID:
         raise _unusable(path, f"{path} is an SQLite file, but not a journal of ralph")
-    if newer := schema.applied_migrations(connection) - schema.MIGRATIONS.keys():
+    if newer := _applied(connection) - MIGRATIONS.keys():
         named = ", ".join(sorted(map(str, newer)))
         raise JournalError(
             f"the journal {path} was written by a newer ralph (it has {named})",

@@ -1,11 +1,8 @@
 """Who holds the project: one small JSON file beside the lock.
 
-A run in script mode is named here for people; that it lives, the kernel's lock tells.  A loop
-inside an agent session has no process that lives as long as it does, so there the file itself is
-the claim: a lease of that session id, renewed at every turn, void after its end.
-
-Hooks ask `active_lease` on every stop of every session.  Only the standard library is used here,
-and little of it.
+A loop inside an agent session has no process that lives as long as it does, so there the file
+itself is the claim: a lease of that session id, renewed at every turn.  Hooks ask for it on every
+stop of every session, so only a little of the standard library is used here.
 """
 
 import json
@@ -45,11 +42,15 @@ def read_holder(directory: Path) -> Holder | None:
     try:
         descriptor = os.open(directory / HOLDER_NAME, _SAFELY)
         try:
-            return _decoded(os.read(descriptor, _LARGEST_FILE))
+            data = os.read(descriptor, _LARGEST_FILE)
         finally:
             os.close(descriptor)
-    except OSError:
-        return None  # absent, or not ours to read: then it names nobody
+        # What JSON has no numbers for is no time; `int` refuses it.
+        values: dict[str, Any] = json.loads(data, parse_constant=int)
+        kinds = Holder.__annotations__.items()
+        return Holder(**{name: kind(values[name]) for name, kind in kinds if name in values})
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None  # absent, not ours to read, or damaged: then it names nobody
 
 
 def active_lease(directory: Path, session: str, now: float) -> Holder | None:
@@ -58,20 +59,3 @@ def active_lease(directory: Path, session: str, now: float) -> Holder | None:
     if holder is not None and holder.session == session and holder.lease_holds(now):
         return holder
     return None
-
-
-def encode_holder(holder: Holder) -> bytes:
-    return (json.dumps(holder._asdict(), indent=2) + "\n").encode()
-
-
-def _decoded(data: bytes) -> Holder | None:
-    try:
-        values: dict[str, Any] = json.loads(data, parse_constant=_refuse)
-        kinds = Holder.__annotations__.items()
-        return Holder(**{name: kind(values[name]) for name, kind in kinds if name in values})
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return None  # a damaged file names nobody
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no time")

@@ -1,21 +1,19 @@
 """One run per work tree.
 
-That a run lives, the kernel's lock tells (`flock` on `.ralph/lock`, kept open: it ends with its
-process, so there is no stale lock to judge); the file beside it (`holder`) only names the holder.
-Loops inside an agent session are the exception: no process of ours lives as long as they do, so
-between two turns the file itself is their lease, with an end.
+The kernel's lock (`flock` on `.ralph/lock`) ends with its process, so there is no stale lock to
+judge; the file beside it (`holder`) only names who has it, or is the lease of a session's loop.
 
-Lock and file are in two places: in the project's own directory, where everybody looks, and in
-git's directory of the work tree, because projects that share a work tree share its commits and its
-clean-ups.  Runs that keep to their projects (`[git] scope`) share the lock of the work tree, and
-each signs in a place of its own there, so that whoever wants all of it knows whom to name.  They do
-their checks one after the other, because these may want the same port, cache or database.
+It is held in the project's directory and in git's, because projects that share a work tree share
+its commits and clean-ups.  Runs that keep to their projects (`[git] scope`) share the latter; each
+signs there, so that whoever wants all of it knows whom to name.  They do their checks one after the
+other, because these may want the same port, cache or database.
 
-A holder that was killed leaves its name, and what it ran itself (checks, their experiments, hooks
-of a commit) lives on in the tree: whoever takes the project next ends it before anything else.
+What a holder that was killed ran itself (checks, hooks of a commit) lives on in the tree: whoever
+takes the project next ends it before anything else.
 """
 
 import fcntl
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +23,7 @@ from typing import Self
 
 from ralphloop.atomic import write_atomic
 from ralphloop.errors import LockedError, RepositoryError
-from ralphloop.journal.holder import HOLDER_NAME, Holder, encode_holder, read_holder
+from ralphloop.journal.holder import HOLDER_NAME, Holder, read_holder
 from ralphloop.project import RALPH_DIR, git_directory
 from ralphloop.text.durations import told_iso
 
@@ -46,28 +44,25 @@ class KernelLock:
         path = directory / LOCK_NAME
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            while (lock := cls._locked(path, shared=shared)) and not lock.is_in_place():
+            while True:
+                file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+                lock = cls(path, file, shared=shared)
+                try:
+                    fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    lock.release()
+                    return None
+                except BaseException:  # whatever it was goes on; the descriptor must not
+                    lock.release()
+                    raise
+                if lock.is_in_place():
+                    return lock
                 lock.release()  # the file was removed between opening and locking: once more
-            return lock
         except OSError as error:
             raise RepositoryError(
                 f"cannot lock the project at {path}: {error.strerror or error}",
                 "It must be writable, on a file system that knows locks; then try again.",
             ) from error
-
-    @classmethod
-    def _locked(cls, path: Path, *, shared: bool) -> Self | None:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-        lock = cls(path, file, shared=shared)
-        try:
-            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.release()
-            return None
-        except BaseException:  # whatever it was goes on; the descriptor must not
-            lock.release()
-            raise
-        return lock
 
     @property
     def is_open(self) -> bool:
@@ -80,7 +75,6 @@ class KernelLock:
         return False
 
     def release(self) -> None:
-        """Give the lock back; doing it twice changes nothing."""
         if self.is_open:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -98,50 +92,32 @@ _BESIDE = (
 
 
 class RunLock:
-    """The project and its work tree, held by this process until `release`."""
-
     def __init__(
-        self, held: dict[Path, KernelLock], holder: Holder, ended: tuple[str, ...] = ()
+        self, directory: Path, *, run: str, now: float, shared: bool = False, lane: bool = False
     ) -> None:
-        self._held = held
-        self.holder = holder
-        self.ended = ended  # what the last holder, which was killed, had left running
-
-    @classmethod
-    def acquire(cls, directory: Path, *, run: str, now: float, shared: bool = False) -> Self:
         """Take the project for a run in script mode; LockedError names a live holder.
 
-        `shared` leaves the rest of the work tree to others that say so as well.
+        `shared` leaves the rest of the work tree to others that say so as well; `lane` takes the
+        work tree alone, because the project is elsewhere.
         """
-        return cls._in(_places(directory, shared=shared), directory.parent, run, now)
-
-    @classmethod
-    def of_tree(cls, root: Path, *, run: str, now: float) -> Self:
-        """Take a work tree alone, whose project is elsewhere: a lane."""
-        git = git_directory(root)
-        return cls._in({git / _TREE_ROOM: False} if git else {}, root, run, now)
-
-    @classmethod
-    def _in(cls, places: Mapping[Path, bool], project: Path, run: str, now: float) -> Self:
         from ralphloop.proc.process_table import started_at
 
         pid, host = os.getpid(), os.uname().nodename
-        began, here = started_at(pid) or 0.0, str(project)
-        holder = Holder(run, "script", pid, host, now, pid_started=began, project=here)
-        held, ended = _take_all(places, holder, now=now)
-        return cls(held, holder, ended)
-
-    @property
-    def places(self) -> tuple[Path, ...]:
-        return tuple(self._held)
+        began, here = started_at(pid) or 0.0, str(directory.parent)
+        self.holder = Holder(run, "script", pid, host, now, pid_started=began, project=here)
+        places = _places(directory, shared=shared)
+        if lane:
+            del places[directory]
+        # With what the last holder, which was killed, had left running.
+        self.held, self.ended = _take_all(places, self.holder, now=now)
 
     def renew_if_deleted(self, now: float) -> bool:
         """Hold the project again where somebody deleted the lock; LockedError if taken by now."""
         renewed = False
-        for place, kernel in self._held.items():
+        for place, kernel in self.held.items():
             # Without git's directory there is no work tree left to hold.
             if kernel.is_open and not kernel.is_in_place() and _can_be_held(place):
-                self._held[place] = _take(place, self.holder, now=now, shared=kernel.shared)
+                self.held[place] = _take(place, self.holder, now=now, shared=kernel.shared)
                 kernel.release()
                 if not kernel.shared:
                     _write_holder(place, self.holder)
@@ -150,7 +126,7 @@ class RunLock:
 
     def release(self) -> None:
         """Give the project back; doing it twice changes nothing."""
-        for place, kernel in self._held.items():
+        for place, kernel in self.held.items():
             if kernel.is_open:
                 holder = read_holder(place)
                 if holder is not None and holder.run == self.holder.run:
@@ -193,17 +169,17 @@ def hook_turn(
 def end_lease(directory: Path, *, session: str, now: float) -> bool:
     """Give the project back for a session; False where it did not hold it."""
     asked = Holder("", "hook", 0, "", now, session=session, project=str(directory.parent))
-    ended = []
+    ended = False
     for place in _places(directory):
         kernel = _take(place, asked, now=now, patience_s=_HOOK_PATIENCE_S)
         try:
             holder = read_holder(place)
-            ended.append(holder is not None and holder.is_lease and _is_same(holder, asked))
-            if ended[-1]:
+            if holder is not None and holder.is_lease and _is_same(holder, asked):
                 (place / HOLDER_NAME).unlink(missing_ok=True)
+                ended = ended or place == directory
         finally:
             kernel.release()
-    return ended[0]
+    return ended
 
 
 def tree_holder(directory: Path, now: float, *, shared: bool = False) -> Holder | None:
@@ -225,7 +201,6 @@ def neighbours(directory: Path, now: float) -> Iterator[Holder]:
 
 
 def _overlaps(holder: Holder, directory: Path) -> bool:
-    """Whether one of the two projects lies in the other."""
     theirs, ours = Path(holder.project), directory.parent
     return theirs.is_relative_to(ours) or ours.is_relative_to(theirs)
 
@@ -248,7 +223,19 @@ def try_turn(directory: Path) -> KernelLock | None:
 def live_holder(directory: Path, now: float) -> Holder | None:
     """Who holds the project now; looks only, and takes nothing."""
     holder = read_holder(directory)
-    return holder if holder is not None and _is_live(holder, now) else None
+    if holder is None:
+        return None
+    if holder.is_lease:
+        return holder if holder.lease_holds(now) else None
+    if holder.host != os.uname().nodename:
+        return holder  # out of sight; the kernel's lock decided already
+    from ralphloop.proc.process_table import started_at
+
+    started = started_at(holder.pid)
+    if started is None:
+        return None
+    is_same = not holder.pid_started or abs(started - holder.pid_started) <= _SAME_START_S
+    return holder if is_same else None
 
 
 def _places(directory: Path, *, shared: bool = False) -> dict[Path, bool]:
@@ -295,7 +282,6 @@ def _take_all(
 
 
 def _end_checks(died: Holder | None) -> tuple[str, ...]:
-    """End what a holder that was killed ran itself; by name."""
     if died is None or not died.pid or died.host != os.uname().nodename:
         return ()
     from ralphloop.proc.process_table import OF_CHECKS, started_at
@@ -336,20 +322,8 @@ def _is_same(holder: Holder, asking: Holder) -> bool:
 
 
 def _write_holder(directory: Path, holder: Holder) -> None:
-    write_atomic(directory / HOLDER_NAME, encode_holder(holder), within=directory, durable=False)
-
-
-def _is_live(holder: Holder, now: float) -> bool:
-    if holder.is_lease:
-        return holder.lease_holds(now)
-    if holder.host != os.uname().nodename:
-        return True  # out of sight; the kernel's lock decided already
-    from ralphloop.proc.process_table import started_at
-
-    started = started_at(holder.pid)
-    return started is not None and (
-        not holder.pid_started or abs(started - holder.pid_started) <= _SAME_START_S
-    )
+    data = (json.dumps(holder._asdict(), indent=2) + "\n").encode()
+    write_atomic(directory / HOLDER_NAME, data, within=directory, durable=False)
 
 
 def _held_by(holder: Holder | None, asking: Holder) -> LockedError:

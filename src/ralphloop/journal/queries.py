@@ -1,16 +1,12 @@
 """Everything one can ask the journal, for its writer and for its readers alike.
 
-Each question is one short read.  Lists are asked for by key (`after`, `seq`), never by offset, so
-that the last page of a long night costs what the first one does.
-
-`JournalReader` is for those who only look: status, monitor, report.  The connection cannot
-write, every question is a read of its own, and `changed` costs one pragma, so a screen may ask it
-several times a second through a whole night.
+Lists are asked for by key (`after`, `seq`), never by offset, so that the last page of a long night
+costs what the first one does.  `JournalReader` is for those who only look: `changed` costs one
+pragma, so a screen may ask it several times a second.
 """
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -18,11 +14,15 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from ralphloop.core import readable
+from ralphloop.core.breaker import BreakerState
 from ralphloop.core.events import IterationFinished, LoopEvent, event_of
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import AnyEffect, Iteration, MarkStory
+from ralphloop.core.proof import TestReport
+from ralphloop.core.run_state import Book, Desk, Frozen, RunState, Session, StoryState, first_state
 from ralphloop.core.totals import Cost, Totals
-from ralphloop.journal.database import Database, empty, open_for_reading
+from ralphloop.errors import JournalError
+from ralphloop.journal.database import Database, open_for_reading
 from ralphloop.journal.records import (
     InterventionRecord,
     IterationRecord,
@@ -30,7 +30,6 @@ from ralphloop.journal.records import (
     Request,
     ResumeCandidate,
     RunRecord,
-    SavedState,
     Wait,
     Wish,
 )
@@ -38,14 +37,19 @@ from ralphloop.project import ERRANDS
 from ralphloop.text.durations import is_expired
 
 SESSION_HOURS = 24.0
+QUOTA_KEY = "quota:{}"  # when each agent of a run may start again
+REPORTS_KEY = "reports:{}"  # the named results of a run's newest passed story, or of the baseline
+NOTES_KEY = "notes"  # said between two runs, for the next
 ASKINGS_KEY = "askings"
 SWAP_KEY = "experiment"  # the files that are exchanged right now
 CIRCUIT_KEY = "circuit"
 IS_ERRAND = f"(prd_path LIKE '{ERRANDS}%')"
 _R = TypeVar("_R", bound=msgspec.Struct)
+_P = TypeVar("_P", Frozen, Desk, RunState, Book)
+# What is kept of a run: what was fixed, what a person changed, for a replay the first state, lanes.
+PARTS = {Frozen: "frozen:{}", Desk: "desk:{}", RunState: "beginning:{}", Book: "lanes:{}"}
 _TABLES: dict[type[msgspec.Struct], str] = {
     RunRecord: "runs",
-    SavedState: "states",
     IterationRecord: "iterations",
     InterventionRecord: "interventions",
     Wait: "waits",
@@ -53,38 +57,27 @@ _TABLES: dict[type[msgspec.Struct], str] = {
 }
 
 
-class Queries:
-    def __init__(self, database: Database) -> None:
-        self._db, self.path, self.note = database, database.path, database.note
-
+class Queries(Database):
     @cached_property
     def _brief(self) -> str:
         """The short columns there are: a reader may meet a journal before its migration."""
-        there = self._db.rows("SELECT name FROM pragma_table_info('iterations')")
+        there = self.rows("SELECT name FROM pragma_table_info('iterations')")
         short = set(IterationRecord.__struct_fields__) - {"record", "effects"}
         return ", ".join(short.intersection(row["name"] for row in there))
 
     def _all(self, kind: type[_R], which: str, *parameters: object, columns: str = "*") -> list[_R]:
         """What rows of this kind say; not strict, because SQLite has no booleans."""
+        found = []
         sql = f"SELECT {columns} FROM {_TABLES[kind]} {which}"  # noqa: S608
-        rows = (_decoded(row) for row in self._db.rows(sql, parameters))
-        return [msgspec.convert(row, kind, strict=False) for row in rows]
+        for row in map(dict, self.rows(sql, parameters)):
+            for name in _DECODERS.keys() & row.keys():
+                row[name] = _DECODERS[name](row[name])
+            # A run's totals stand among its columns.
+            found.append(msgspec.convert({**row, "totals": row}, kind, strict=False))
+        return found
 
     def _one(self, kind: type[_R], which: str, *parameters: object) -> _R | None:
         return next(iter(self._all(kind, which, *parameters)), None)
-
-    def close(self) -> None:
-        self._db.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def snapshot(self) -> AbstractContextManager[None]:
-        """Ask several questions about the same moment; keep it short."""
-        return self._db.snapshot()
 
     # --- runs --------------------------------------------------------------------------------
 
@@ -96,7 +89,6 @@ class Queries:
         return self._one(RunRecord, f"ORDER BY {IS_ERRAND}, seq DESC LIMIT 1")
 
     def errand(self, story: str) -> RunRecord | None:
-        """The newest run of a story that was given on the command line."""
         newest = "WHERE prd_path = ? ORDER BY seq DESC LIMIT 1"
         return self._one(RunRecord, newest, f"{ERRANDS}{story}.json")
 
@@ -120,23 +112,73 @@ class Queries:
         return self._all(RunRecord, "ORDER BY seq DESC LIMIT ?", limit)
 
     def totals(self, run: str) -> Totals:
-        """What the run has spent and done so far, over all its interruptions."""
-        found = self.find_run(run)
-        return found.totals if found else Totals()
+        row = self.row("SELECT * FROM runs WHERE id = ?", (run,))
+        return msgspec.convert(dict(row), Totals, strict=False) if row else Totals()
 
     def dearest(self) -> Cost | None:
         """The most that a start of the newest run, or of the one before, took; None: none did."""
         fresh = "MAX(input_tokens + output_tokens + cache_write_tokens)"
         sql = f"SELECT MAX(cost_usd), {fresh} FROM iterations WHERE run = ? AND counted"  # noqa: S608
         for run in self.runs(2):
-            row = self._db.row(sql, (run.id,))
+            row = self.row(sql, (run.id,))
             if row and row[0] is not None:
                 return Cost(usd=float(row[0]), tokens=int(row[1]))
         return None
 
-    def saved_state(self, run: str) -> SavedState | None:
-        """The folded state after the last finished iteration."""
-        return self._one(SavedState, "WHERE run = ?", run)
+    # --- sessions ----------------------------------------------------------------------------
+
+    def part(self, kind: type[_P], run: str) -> _P | None:
+        """A part of a run; None where it had none, or an older version did not keep it."""
+        saved = self.meta(PARTS[kind].format(run))
+        return None if saved is None else msgspec.convert(saved, kind, strict=False)
+
+    def session(self, run: str) -> Session:
+        """The session as the journal left it; the circuit is the one that outlives sessions."""
+        try:
+            return self.seen_session(run, msgspec.convert)
+        except msgspec.DecodeError as error:
+            raise JournalError(
+                f"the state of run {run} in {self.path} cannot be read: {error}",
+                "Start a new session with `ralph run`; story states are kept.",
+            ) from None
+
+    def seen_session(
+        self, run: str, read: Callable[[object, type[Any]], Any] = readable
+    ) -> Session:
+        """The session for those who only look: what another version wrote, as far as it goes."""
+        saved = self.row("SELECT state FROM states WHERE run = ?", (run,))
+        frozen = read(self.meta(PARTS[Frozen].format(run)) or {}, Frozen)
+        states = self.story_states(run).items()
+        stories = {story: read(written, StoryState) for story, written in states}
+        state = first_state(frozen, self.circuit(), stories)
+        if saved is not None:
+            kept = read(msgspec.json.decode(saved["state"]), RunState)
+            state = msgspec.structs.replace(kept, breaker=state.breaker, stories=stories)
+        return Session(
+            run=run,
+            state=state,
+            frozen=frozen,
+            desk=read(self.meta(PARTS[Desk].format(run)) or {}, Desk),
+            number=self.next_number(run) - 1,
+            quota=dict(self.meta(QUOTA_KEY.format(run)) or {}),
+        )
+
+    def circuit(self) -> BreakerState:
+        """The circuit as last written; a fresh project starts CLOSED."""
+        try:
+            return msgspec.convert(self.meta(CIRCUIT_KEY) or {}, type=BreakerState)
+        except msgspec.ValidationError as error:
+            raise JournalError(
+                f"the circuit's state in {self.path} cannot be read: {error}",
+                "ralph circuit reset writes it anew.",
+            ) from None
+
+    def reports(self, run: str) -> dict[str, TestReport]:
+        try:
+            found = self.meta(REPORTS_KEY.format(run)) or {}
+            return msgspec.convert(found, dict[str, TestReport])
+        except msgspec.ValidationError:
+            return {}  # another version's: then nothing is compared
 
     # --- iterations --------------------------------------------------------------------------
 
@@ -151,7 +193,6 @@ class Queries:
         return self._all(IterationRecord, page, run, after, limit, columns=columns)
 
     def every_iteration(self, run: str, *, brief: bool = False) -> Iterator[IterationRecord]:
-        """All iterations of a run in order, read in pages."""
         after = 0
         while page := self.iterations(run, after=after, limit=1_000 if brief else 250, brief=brief):
             yield from page
@@ -161,7 +202,6 @@ class Queries:
         return self._all(IterationRecord, "WHERE run = ? ORDER BY n DESC LIMIT ?", run, limit)
 
     def story_iterations(self, run: str, story: str, limit: int = 100) -> list[IterationRecord]:
-        """The newest iterations that worked on a story, newest first."""
         newest = "WHERE run = ? AND story = ? ORDER BY n DESC LIMIT ?"
         return self._all(IterationRecord, newest, run, story, limit)
 
@@ -176,7 +216,7 @@ class Queries:
         return {one.story: one for one in found if one.story and one.owes(MarkStory)}
 
     def next_number(self, run: str) -> int:
-        row = self._db.row("SELECT MAX(n) FROM iterations WHERE run = ?", (run,))
+        row = self.row("SELECT MAX(n) FROM iterations WHERE run = ?", (run,))
         return (row[0] or 0) + 1 if row else 1
 
     def unfinished_iterations(self, run: str | None = None) -> list[IterationRecord]:
@@ -196,13 +236,12 @@ class Queries:
     def starts_since(self, moment: float) -> int:
         """Agent starts of all runs from that moment on, for limits by the hour."""
         sql = "SELECT COUNT(*) FROM iterations WHERE started_at >= ?"
-        row = self._db.row(sql, (moment,))
+        row = self.row(sql, (moment,))
         return (int(row[0]) if row else 0) + sum(at >= moment for at in self.askings())
 
     def nth_newest_start(self, n: int) -> float | None:
-        """When the n-th newest start of all runs began."""
         sql = "SELECT started_at FROM iterations ORDER BY started_at DESC LIMIT ?"
-        starts = [float(row[0]) for row in self._db.rows(sql, (max(1, n),))]
+        starts = [float(row[0]) for row in self.rows(sql, (max(1, n),))]
         newest = sorted((*starts, *self.askings()), reverse=True)
         return newest[max(1, n) - 1] if len(newest) >= n else None
 
@@ -216,12 +255,12 @@ class Queries:
         return self._all(InterventionRecord, "WHERE run = ? ORDER BY seq", run)
 
     def story_states(self, run: str) -> dict[str, JsonValues]:
-        rows = self._db.rows("SELECT story, state FROM stories WHERE run = ?", (run,))
+        rows = self.rows("SELECT story, state FROM stories WHERE run = ?", (run,))
         return {row["story"]: msgspec.json.decode(row["state"]) for row in rows}
 
     def meta(self, key: str) -> Any:
         """A value that outlives runs, such as the circuit's state; None where unset."""
-        row = self._db.row("SELECT value FROM meta WHERE key = ?", (key,))
+        row = self.row("SELECT value FROM meta WHERE key = ?", (key,))
         return msgspec.json.decode(row["value"]) if row else None
 
     def open_wait(self, run: str) -> Wait | None:
@@ -244,11 +283,11 @@ class Queries:
         where = "seq > ?" if run is None else "seq > ? AND run = ?"
         sql = f"SELECT * FROM events WHERE {where} ORDER BY seq LIMIT ?"  # noqa: S608
         parameters = (seq, limit) if run is None else (seq, run, limit)
-        return [self._event(row) for row in self._db.rows(sql, parameters)]
+        return [self._event(row) for row in self.rows(sql, parameters)]
 
     def last_events(self, run: str, limit: int) -> list[LoopEvent]:
         sql = "SELECT * FROM events WHERE run = ? ORDER BY seq DESC LIMIT ?"
-        return [self._event(row) for row in self._db.rows(sql, (run, limit))][::-1]
+        return [self._event(row) for row in self.rows(sql, (run, limit))][::-1]
 
     def through(self, run: str, searched: int = 5_000) -> dict[int, tuple[bool, float]]:
         """Of those that go on, whose agent is through, in order: do they land, and since when."""
@@ -257,12 +296,11 @@ class Queries:
         going_on = "SELECT n FROM iterations WHERE run = ? AND finished_at IS NULL"
         where = f"iteration IN ({going_on}) AND (type = 'landing' OR {is_last}) ORDER BY seq"
         sql = f"SELECT iteration, type, at FROM ({newest}) WHERE {where}"  # noqa: S608
-        rows = self._db.rows(sql, (run, searched, run))
+        rows = self.rows(sql, (run, searched, run))
         landing = {n: (True, at) for n, kind, at in rows if kind == "landing"}
         return landing | {n: (False, at) for n, _, at in rows if n not in landing}
 
     def _event(self, row: sqlite3.Row) -> LoopEvent:
-        """The event, with the iteration it only points to."""
         what, n = event_of(row["type"], msgspec.json.decode(row["data"])), row["iteration"]
         if isinstance(what, IterationFinished) and (kept := self.iteration(row["run"], n)):
             what = msgspec.structs.replace(what, iteration=kept.record, spent=kept)
@@ -295,29 +333,16 @@ _DECODERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def _decoded(row: sqlite3.Row) -> dict[str, object]:
-    """The columns as values; a run's totals stand among them."""
-    columns = dict(row)
-    for name in _DECODERS.keys() & columns.keys():
-        columns[name] = _DECODERS[name](columns[name])
-    return {**columns, "totals": columns}
-
-
 class JournalReader(Queries):
-    """A journal seen from beside a run."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self._seen: object = None
+    _seen: object = None
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open the journal for reading; one that is not there yet reads as an empty one."""
-        return cls(open_for_reading(path) if path.exists() else empty(path))
+        return open_for_reading(cls, path)
 
     def changed(self) -> bool:
         """True the first time, and whenever something was written since the last call."""
-        row = self._db.row("PRAGMA data_version")
+        row = self.row("PRAGMA data_version")
         version = row[0] if row else None
         is_new, self._seen = version != self._seen, version
         return is_new

@@ -1,11 +1,8 @@
-"""What goes into the journal and what comes out: plain frozen values.
+"""What goes into the journal and what comes out: plain frozen values; times are epoch seconds.
 
-Times are epoch seconds.  `record` and `effects` are the core's own values, stored as JSON without
-their defaults; of a record that another version wrote only what is known here is read.  `config` is
-a JSON value; the folded `state` goes in as a value, and out come bytes.
-
-Values come from agents and files we do not control: half surrogate pairs, negative or endless
-numbers.  A night must not end because one could not be stored.
+`record` and `effects` are stored as JSON without their defaults; of a record that another version
+wrote only what is known here is read.  Values come from agents and files we do not control (half
+surrogate pairs, endless numbers): a night must not end because one could not be stored.
 """
 
 from collections.abc import Mapping
@@ -122,13 +119,6 @@ class InterventionRecord(msgspec.Struct, frozen=True, kw_only=True):
     change: AnyIntervention
 
 
-class SavedState(msgspec.Struct, frozen=True, kw_only=True):
-    """The folded state of a run and the last iteration it contains."""
-
-    after: int
-    state: bytes
-
-
 class Wish(Value, kw_only=True):
     """What is asked, as far as the kind of request needs it, and who asks."""
 
@@ -164,8 +154,6 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResumeCandidate(msgspec.Struct, frozen=True, kw_only=True):
-    """The run `--continue` would go on with, and whether it is too old for that."""
-
     run: RunRecord
     wait: Wait | None
     expired: bool

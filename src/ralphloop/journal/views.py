@@ -1,12 +1,10 @@
 """The published views: files for people and other tools, derived from the journal.
 
-Functions here turn plain values into a file's content; `publish` and `add_progress` write it.
-Views are written in one step, may be deleted at any time and are never believed: nothing in the
-loop reads them back.  So a view that cannot be written is a sentence for the user, not an error.
+They may be deleted at any time and are never believed: nothing in the loop reads them back.  So a
+view that cannot be written is a sentence for the user, not an error.
 
-`progress.txt` only ever grows.  An entry is found again by its header, which carries run and
-iteration, so writing it a second time after a crash changes nothing; one that a power cut tore is
-completed.  When another feature begins it is moved to `.ralph/archive`, and a new one is begun.
+An entry of `progress.txt` is found again by its header, which carries run and iteration, so writing
+it a second time after a crash changes nothing; one that a power cut tore is completed.
 """
 
 import re
@@ -35,7 +33,7 @@ _LONGEST_TASK = 200
 _LONGEST_SUMMARY = 300
 _LONGEST_REASON = 500
 _PROGRESS_TAIL_BYTES = 128 * 1024
-_HEADER = re.compile(rb"^## Iteration [0-9-]{1,20}(?= \()", re.MULTILINE)
+_HEADER = re.compile(rb"## Iteration [0-9-]{1,20}")
 
 
 # --- content ---------------------------------------------------------------------------------
@@ -168,10 +166,7 @@ def add_progress(path: Path, run: str, n: int, entry: AddProgress, *, root: Path
 
 
 def archive_progress(path: Path, tasks: Iterable[str], archive: Path, *, now: float) -> str:
-    """Move the file away where none of its entries is about these tasks; what was done, in words.
-
-    Another feature begins: its agents would read the last one's log.
-    """
+    """Move it away where no entry is about these tasks, lest agents read it; says what was done."""
     told = set(re.findall(rb"^Task: (.*)$", progress_tail(path), re.M))
     known = {_bounded(task, _LONGEST_TASK).encode() for task in tasks}
     if not told or told & known or path.is_symlink():
@@ -187,10 +182,11 @@ def archive_progress(path: Path, tasks: Iterable[str], archive: Path, *, now: fl
 
 def _missing_part(text: bytes, tail: bytes) -> bytes:
     """What of the entry is not at the end of the file yet; it is known by its run and iteration."""
-    name = text[text.index(b" (") : text.index(b"\n") + 1]
-    for header in reversed([*_HEADER.finditer(tail)]):
-        if tail.startswith(name, header.end()):
-            found = tail[header.start() :]
+    name, at = text[text.index(b" (") : text.index(b"\n") + 1], len(tail)
+    while (at := tail.rfind(name, 0, at)) >= 0:
+        start = tail.rfind(b"\n", 0, at) + 1
+        if _HEADER.fullmatch(tail, start, at):  # elsewhere it is only spoken of
+            found = tail[start:]
             # Only the very end of the file can be torn; anything else there is a person's edit.
             return text[len(found) :] if text.startswith(found) else b""
     torn_line = tail[tail.rfind(b"\n") + 1 :]
@@ -200,7 +196,6 @@ def _missing_part(text: bytes, tail: bytes) -> bytes:
 
 
 def progress_tail(path: Path, most: int = _PROGRESS_TAIL_BYTES) -> bytes:
-    """The end of `progress.txt`; nothing where there is none."""
     if not path.is_file():
         return b""
     with open_regular(path) as file:

@@ -1,60 +1,40 @@
 """Who works where: the loop of a run with lanes.
 
-One task carries one iteration of one lane; what is decided between two starts (limits, waits, a
-person's wishes, the next stories) is decided here, once for all.  Lanes share the run's session, so
-what one of them finds out (a usage limit, an open circuit) the others know with their next start.
-
-A decision to end lets those in flight come to the end of their iteration, and land.
+What is decided between two starts (limits, waits, a person's wishes, the next stories) is decided
+here, once for all.  Lanes share the run's session, so what one finds out (a usage limit, an open
+circuit) the others know.  A decision to end lets those in flight end their iteration, and land.
 """
-
-from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from ralphloop.core.events import Event, Landing, Waiting
+from ralphloop.core.events import Landing, Waiting
 from ralphloop.core.interventions import MarkedByHand
-from ralphloop.core.model import Decision, ExitDecision, Outcome
-from ralphloop.core.planning import (
-    Choice,
-    Plan,
-    assign,
-    marked_by_hand,
-    nothing_to_run,
-    room_for,
-)
+from ralphloop.core.model import Decision, ExitDecision, StoryList
+from ralphloop.core.planning import IDLE, Choice, Plan, assign, ending, marked_by_hand, room_for
 from ralphloop.core.policy import HOUR, reached
-from ralphloop.core.story import StoryList
-from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Cost
 from ralphloop.errors import InputError, RalphError
-from ralphloop.lanes.edited import Edits
-from ralphloop.lanes.escape import watch
 from ralphloop.lanes.landing import concluded, stopped
+from ralphloop.lanes.meanwhile import Edits, watch
 from ralphloop.lanes.worktrees import bring_back
 from ralphloop.lanes.yard import Lane, Yard, take_up
 from ralphloop.loop.agent import run_agent
-from ralphloop.loop.begin import Begun, begin
+from ralphloop.loop.begin import begin
 from ralphloop.loop.judging import Judged, judge
 from ralphloop.loop.loop import by_name, interrupted, not_again, not_upheld, saw_verify
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.waiting import (
-    all_away,
-    hold,
-    wait_after,
-    wait_for_agent,
-    wait_if_needed,
-)
+from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
 from ralphloop.proc.steps import Steps, beside
 from ralphloop.repo.preflight import no_room
 
 _VIEWS_S = 0.25
 _NO_ROOM_S = 5.0
 _ROOM_HELPS = "it goes on by itself once there is room"
-Outage = tuple[Outcome, float | None]
+_NOT_NOW = (ExitDecision.CONTINUE, ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY)
 _T = TypeVar("_T")
 
 
@@ -70,21 +50,13 @@ def keeps_to_its_share(runner: Runner) -> bool:
     return all(member.agent.name == "claude" for member in runner.setup.crew)
 
 
-def _emitted(runner: Runner, what: Event, number: int) -> Steps[None]:
-    """Tell something, as a step that can be begun again."""
-    runner.emit(what, number)
-    yield from ()
-
-
 class Coordinator:
-    """The lanes at work."""
-
     def __init__(self, yard: Yard) -> None:
         self.yard, self.runner = yard, yard.runner
         self._queue = asyncio.Lock()  # the landing tree: first come, first landed
         self._queued = 0
         self._tasks: dict[asyncio.Task[Decision | None], Lane] = {}
-        self._outage: Outage | None = None
+        self._outage: Judged | None = None  # a start that came to nothing, to be waited for
         self._told: Waiting | None = None  # what could be said, but not written
         self._shares: dict[int, float] = {}  # dollars that those in flight may use, or have used
         self._took: dict[int, Cost] = {}  # by those whose agent has ended, till that is written
@@ -93,24 +65,39 @@ class Coordinator:
         self._met_full = 0  # how often the disk was found to be full
 
     async def run(self) -> Decision:
-        """Work until the project is done or going on would make no sense."""
         end: Decision | None = None
         try:
             while True:
                 if end is None:
                     end = await self._next()
-                if self._tasks:
-                    end = await self._next_end() or end
-                elif decision := self._over(end):
-                    return decision
+                if not self._tasks:
+                    if decision := self._over(end):
+                        return decision
+                    continue
+                done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    self._tasks.pop(task).busy = ""
+                end = next((decision for task in done if (decision := task.result())), end)
         finally:
-            await self._give_up()
+            if self._tasks:  # an error of one lane: the others end with their iteration
+                self.runner.stop.request("another lane met an error")
+                await asyncio.wait(self._tasks)
+                self._tasks.clear()
 
     async def _next(self) -> Decision | None:
         """Start what can start; held where what comes before that cannot be written down."""
         while True:
             try:
-                return await self._before() or await self._start()
+                if decision := await self._before():
+                    return decision
+                while (stories := self._listed()) is None:
+                    if decision := await hold(self.runner, "the story file cannot be read"):
+                        return decision
+                for choice in self.plan(stories).starts:
+                    lane = await asyncio.to_thread(self._free_lane, choice.story.id)
+                    lane.busy = choice.story.id
+                    self._tasks[asyncio.create_task(self._work(lane, choice))] = lane
+                return None
             except RalphError as error:
                 if not (full := self._no_room(error)):
                     raise
@@ -128,7 +115,7 @@ class Coordinator:
             if runner.stop.requested:
                 return interrupted(runner)
             outage, self._outage = self._outage, None
-            if outage and (decision := await wait_after(runner, *outage)):
+            if outage and (decision := await wait_after(runner, outage)):
                 return decision
             if (until := all_away(runner)) is not None:
                 if decision := await wait_for_agent(runner, until):
@@ -141,17 +128,6 @@ class Coordinator:
 
     # --- who starts ---
 
-    async def _start(self) -> Decision | None:
-        """Give free lanes to stories that can run now."""
-        while (stories := self._listed()) is None:
-            if decision := await hold(self.runner, "the story file cannot be read"):
-                return decision
-        for choice in self.plan(stories).starts:
-            lane = await asyncio.to_thread(self._free_lane, choice.story.id)
-            lane.busy = choice.story.id
-            self._tasks[asyncio.create_task(self._work(lane, choice))] = lane
-        return None
-
     def _listed(self) -> StoryList | None:
         """The stories as the landing tree has them; while something lands, as they were before."""
         runner = self.runner
@@ -162,11 +138,7 @@ class Coordinator:
                 if self._stories is not None:
                     marks = marked_by_hand(self._stories, runner.session.stories)
                     runner.intervene(MarkedByHand(marks=marks))
-        if self._stories is None:
-            return None
-        states = runner.session.stories.items()
-        passed = {name: True for name, one in states if one.standing is Standing.PASSED}
-        return self._stories.with_passes(passed)
+        return runner.as_known(self._stories)
 
     def plan(self, stories: StoryList) -> Plan:
         """Which stories start now, and why others wait."""
@@ -214,7 +186,11 @@ class Coordinator:
             if runner.stop.requested:
                 return interrupted(runner)
             begun = begin(runner, choice.story, runner.as_known(runner.story_list()))
-            judged = await self._judged(lane, begun)
+            watch(self.yard, lane, begun)
+            result = await run_agent(runner, begun)
+            if await asyncio.to_thread(bring_back, lane.place):
+                runner.left_lane = lambda: f"the files of {lane.place.root} were deleted"
+            judged = await self._with_room(lambda: judge(runner, begun, result))
             spent = judged.step.spent
             self._took[lane.number] = Cost(usd=spent.cost_usd, tokens=spent.fresh_tokens)
             self._shares[lane.number] = spent.cost_usd
@@ -224,19 +200,9 @@ class Coordinator:
         finally:
             self._shares.pop(lane.number, None)
             self._took.pop(lane.number, None)
-        outcome = judged.step.analysis.outcome
-        if outcome.is_infrastructure and not runner.stop.requested:
-            quota = judged.result.response.rate_limit
-            self._outage = (outcome, quota.resets_at if quota else None)
+        if judged.step.analysis.outcome.is_infrastructure and not runner.stop.requested:
+            self._outage = judged
         return decision
-
-    async def _judged(self, lane: Lane, begun: Begun) -> Judged:
-        runner = lane.runner
-        watch(self.yard, lane, begun)
-        result = await run_agent(runner, begun)
-        if await asyncio.to_thread(bring_back, lane.place):
-            runner.left_lane = lambda: f"the files of {lane.place.root} were deleted"
-        return await self._with_room(lambda: judge(runner, begun, result))
 
     def _no_room(self, said: object = "") -> str:
         found = no_room(self.yard.landing.root, self.yard.home.project.directory, said=said)
@@ -244,10 +210,7 @@ class Coordinator:
         return found
 
     async def _with_room(self, steps: Callable[[], Steps[_T]]) -> _T:
-        """Take steps that can be begun again, once there is room for them, as often as it needs.
-
-        What is red while the disk is full is nobody's fault: it is found out again as well.
-        """
+        """Take steps that can be begun again until there was room: a full disk makes checks red."""
         said: object = ""
         while True:
             while full := self._no_room(said):
@@ -288,8 +251,13 @@ class Coordinator:
         story = begun.story.id if begun.story else ""
         told = Landing(story=story, lane=lane.number, ahead=self._queued)
         self._queued += 1
+
+        def tell() -> Steps[None]:  # as a step that can be begun again
+            runner.emit(told, begun.number)
+            yield from ()
+
         try:
-            await self._with_room(lambda: _emitted(runner, told, begun.number))
+            await self._with_room(tell)
             async with self._queue:
                 if runner.stop.requested:
                     return stopped(self.yard, lane, judged, interrupted(runner))
@@ -310,36 +278,10 @@ class Coordinator:
             return stopped(self.yard, lane, judged, over.decision)
         if decision is None:
             return stopped(self.yard, lane, judged, interrupted(self.runner))
-        return self._decided(decision)
-
-    def _decided(self, decision: Decision | None) -> Decision | None:
-        """What ends the run; that nothing is left to do is found out when nobody works."""
-        if decision is None or decision.word is ExitDecision.CONTINUE:
-            return None
         if decision.word is ExitDecision.INTERRUPTED:
             return interrupted(self.runner) if self.runner.stop.requested else None
-        by_stories = (ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY)
-        return None if decision.word in by_stories else decision
-
-    # --- the end ---
-
-    async def _next_end(self) -> Decision | None:
-        """Wait for the next lane to be through; what it decided for all."""
-        wait = asyncio.FIRST_COMPLETED
-        done, _ = await asyncio.wait(self._tasks, return_when=wait)
-        found: Decision | None = None
-        for task in done:
-            self._tasks.pop(task).busy = ""
-            found = found or task.result()
-        return found
-
-    async def _give_up(self) -> None:
-        """Nobody is left at work: what an error of one lane leaves is ended with its iteration."""
-        if not self._tasks:
-            return
-        self.runner.stop.request("another lane met an error")
-        await asyncio.wait(self._tasks)
-        self._tasks.clear()
+        # That nothing is left to do is found out when nobody works.
+        return None if decision.word in _NOT_NOW else decision
 
     def _over(self, end: Decision | None) -> Decision | None:
         """How the run ends now that nobody works; None where a story turns out to be open."""
@@ -351,5 +293,5 @@ class Coordinator:
         if stories is None:
             return Decision(word=ExitDecision.ERROR, reasons=("there is no story list",))
         states, last = runner.session.stories, runner.last_block()
-        decision = nothing_to_run(stories, states, only=only, last=last)
+        decision = ending(IDLE, stories, states, only=only, last=last)
         return None if not_upheld(runner, decision) else decision

@@ -1,26 +1,21 @@
 """Landing: one story at a time, judged in the very state that is committed.
 
-What passed in a lane is one commit.  It is put onto the newest landed commit in the landing tree,
-and there the ordinary judgement begins anew: checks, doubts, experiments, opinions.  What passes
-owes mark, progress entry and commit; the last step of the commit moves the run's branch.
-
-A conflict, or red where it was green alone and something landed meanwhile, is nobody's failed
-attempt: it goes back to its lane with the words of both sides.
+What passed in a lane is put onto the newest landed commit, and judged there anew; the last step of
+the commit it then owes moves the run's branch.  A conflict, or red where it was green alone and
+something landed meanwhile, is nobody's failed attempt: it goes back with the words of both sides.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
 from ralphloop.atomic import kill_point
 from ralphloop.core.events import StoryReturned
 from ralphloop.core.iteration import AddProgress, CommitStory
-from ralphloop.core.model import CheckStatus, Decision, Returned, Value
-from ralphloop.core.run_state import LaneNote
-from ralphloop.core.step import Step, step
-from ralphloop.core.story_state import Standing
+from ralphloop.core.model import CheckStatus, Decision, Returned
+from ralphloop.core.run_state import LaneNote, Standing
+from ralphloop.core.step import step
 from ralphloop.errors import RepositoryError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
@@ -29,7 +24,7 @@ from ralphloop.lanes.yard import Lane, Yard, ready, saved
 from ralphloop.loop.begin import Begun
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.judging import Judged, Measured, judge, learn_from, record
-from ralphloop.loop.loop import has_passed
+from ralphloop.loop.loop import TO_BE_CHECKED, has_passed
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.commit import find_commit
@@ -51,57 +46,44 @@ _TOGETHER = (
 )
 
 
-class Landed(Value, kw_only=True):
-    """A story that landed since a lane began."""
-
-    story: str
-    subject: str
-    paths: tuple[str, ...]
-
-    def words(self) -> str:
-        return f"{one_line(self.subject, 100)} (it changed {some(self.paths, _NAMED)})"
-
-
-def landed_since(repo: Repository, base: str, tip: str) -> list[Landed]:
-    """What came onto the branch, oldest first."""
+def landed_since(repo: Repository, base: str, tip: str) -> list[tuple[str, str]]:
+    """What came onto the branch, oldest first: each story and what it did, in words."""
     form = "--format=%x00%(trailers:key=Ralph-Story,valueonly,separator=%x20)%n%s"
     args = ("log", "--reverse", f"--max-count={_MOST_LANDED}", "--name-only", "--no-renames", form)
     said = repo.git.run(*args, f"{base}..{tip}", "--").decode("utf-8", "replace")
     found = []
     for entry in said.split("\0")[1:]:
         story, subject, *paths = entry.split("\n")
-        named = tuple(printable(path) for path in paths if path)
-        found.append(Landed(story=story.strip(), subject=subject, paths=named))
+        named = some([printable(path) for path in paths if path], _NAMED)
+        found.append((story.strip(), f"{one_line(subject, 100)} (it changed {named})"))
     return found
 
 
 def concluded(yard: Yard, lane: Lane, judged: Judged) -> Steps[Decision | None]:
-    """Write an iteration of a lane down, land it where it would pass, do what it owes.
+    """Land an iteration where it would pass; None where the landing's own checks were cut short.
 
-    None where the landing's own checks were cut short: nothing may be written down then.  It can be
-    begun again wherever an error ended it: what is written down is not decided a second time.
+    It can be begun again after any error: what is written down is not decided a second time.
     """
-    number = judged.begun.number
-    if (written := decided(lane, judged)) is None:
+    number, is_written = judged.begun.number, decided(lane, judged)
+    if not is_written:
         if judged.step.verdict.passed:
             judged = yield from tried_to_land(yard, lane, judged)
             if judged.cut_short:
                 return None
-        done = record(lane.runner, judged)
-        lane.written = judged, done
-        runner = yard.runner if done.verdict.passed else lane.runner
-        if done.verdict.passed:
+        lane.written = record(lane.runner, judged)
+    judged = lane.written or judged
+    done, has_landed = judged.step, judged.step.verdict.passed
+    runner = yard.runner if has_landed else lane.runner
+    if not is_written:
+        if has_landed:
             add_earlier(runner, number, done.story)
         kill_point("landing.recorded")
         yield from apply_effects(runner, number, done.effects)
-    else:
-        judged, done = written
-        runner = yard.runner if done.verdict.passed else lane.runner
     for owing in yard.journal.owed_effects(runner.run):
         if owing.n == number:
             yield from again(yard, owing)
     learn_from(runner, judged)
-    if done.verdict.passed:
+    if has_landed:
         has_passed(runner, judged.begun.story, number)
     back = judged.evidence.returned
     if back is not None:
@@ -112,10 +94,9 @@ def concluded(yard: Yard, lane: Lane, judged: Judged) -> Steps[Decision | None]:
     return done.decision
 
 
-def decided(lane: Lane, judged: Judged) -> tuple[Judged, Step] | None:
-    """What was written down of this very start; None: nothing yet."""
-    known = lane.written
-    return known if known and known[0].begun.number == judged.begun.number else None
+def decided(lane: Lane, judged: Judged) -> bool:
+    """Whether this very start was written down already."""
+    return lane.written is not None and lane.written.begun.number == judged.begun.number
 
 
 def settle(yard: Yard, number: int, story: str, iteration: int) -> None:
@@ -135,19 +116,27 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judged) -> Steps[Judged]:
     tip = yard.tip()
     work = yield from saved(yard, lane, ref_name(landing.run, number, "lanes"))
     yard.write(lane.number, work=work)
-    lane.left = judged.after.tree
+    lane.left = judged.measured.after.tree
     yield from aside(lambda _: stand(yard.landing, tip))
-    begun = _at_the_tip(landing, judged.begun, tip)
+    landing.forget()
+    before, stories = landing.tree(), landing.story_list()
+    begun = replace(  # as if its story had begun with what has landed
+        judged.begun,
+        before=before,
+        state=replace(judged.begun.state, start_tree=before.tree, start_head=tip),
+        stories=stories,
+        list_bytes=landing.read[0] if landing.read else b"",
+    )
     landed = landed_since(yard.landing.repo, note.base, tip)
     conflicts = yield from aside(lambda _: put_onto(yard.landing, work))
     kill_point("landing.put")
     if conflicts:
         files = some(conflicts, _NAMED)
-        back = _back(landed, _MARKERS.format(files=files), "conflict with", f" in {files}")
-        return _decided(landing, judged, begun, back)
-    problem = yield from aside(lambda gone: ready(yard, yard.landing, gone))
+        told, here = _MARKERS.format(files=files), replace(judged, begun=begun)
+        return _returned(landing, here, landed, told, "conflict with", f" in {files}")
+    problem = yield from ready(yard, yard.landing)
     marked = unsolved(yard.landing) if note.work else ""  # it was put onto something before
-    look = _looking(landing, begun, judged, marked or problem)
+    look = partial(_look, landing, begun, judged, marked or problem)
     done = yield from judge(landing, begun, judged.result, look)
     kill_point("landing.judged")
     if not done.step.verdict.passed and (full := no_room(yard.landing.root)):
@@ -156,57 +145,46 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judged) -> Steps[Judged]:
     if done.cut_short or done.step.verdict.passed or not landed or marked or not (red or problem):
         return done
     names = some(red or ["setup"], _NAMED)
-    back = _back(landed, _TOGETHER.format(red=names), f"{names} fails together with")
-    return _decided(landing, done, begun, back)
+    told = _TOGETHER.format(red=names)
+    return _returned(landing, done, landed, told, f"{names} fails together with")
 
 
-def _at_the_tip(landing: Runner, begun: Begun, tip: str) -> Begun:
-    """The iteration as if its story had begun with what has landed."""
-    landing.forget()
-    before, stories = landing.tree(), landing.story_list()
-    state = replace(begun.state, start_tree=before.tree, start_head=tip)
-    content = landing.read[0] if landing.read else b""
-    return replace(begun, before=before, state=state, stories=stories, list_bytes=content)
-
-
-def _looking(landing: Runner, begun: Begun, judged: Judged, problem: str) -> Callable[[], Measured]:
+def _look(landing: Runner, begun: Begun, judged: Judged, problem: str) -> Measured:
     """What is measured where it lands: the tree there, all else as the lane showed it."""
-
-    def look() -> Measured:
-        landing.seen = None
-        after, remarks = landing.tree(), landing.remarks
-        landing.remarks = ()
-        evidence = replace(
-            judged.evidence,
-            tree=after.tree,
-            head=begun.before.head or "",
-            checks=None,
-            doubts=None,
-            trial=None,
-            opinions=None,
-            remarks=(*judged.evidence.remarks, *remarks, *((problem,) if problem else ())),
-            unfinished=problem or judged.evidence.unfinished,
-        )
-        return Measured(after=after, evidence=evidence, stories=begun.stories, doubts=judged.doubts)
-
-    return look
+    landing.seen = None
+    after, remarks = landing.tree(), landing.remarks
+    landing.remarks = ()
+    evidence = replace(
+        judged.evidence,
+        tree=after.tree,
+        head=begun.before.head or "",
+        checks=None,
+        doubts=None,
+        trial=None,
+        opinions=None,
+        remarks=(*judged.evidence.remarks, *remarks, *((problem,) if problem else ())),
+        unfinished=problem or judged.evidence.unfinished,
+    )
+    return replace(judged.measured, after=after, evidence=evidence, stories=begun.stories)
 
 
-def _decided(landing: Runner, judged: Judged, begun: Begun, back: Returned) -> Judged:
-    """The same iteration as one that goes back to its lane."""
-    evidence = replace(judged.evidence, returned=back)
-    state = landing.session.state
-    done = step(state, begun.start, judged.result, evidence, landing.policy)
-    return replace(judged, begun=begun, evidence=evidence, before=state, step=done)
-
-
-def _back(landed: Sequence[Landed], told: str, words: str, rest: str = "") -> Returned:
-    """Why it goes back, with the intent of those that landed meanwhile."""
-    others = tuple(dict.fromkeys(it.story for it in landed if it.story))
-    lines = [f"- {it.words()}" for it in landed[-_NAMED:]]
+def _returned(
+    landing: Runner,
+    judged: Judged,
+    landed: Sequence[tuple[str, str]],
+    told: str,
+    words: str,
+    rest: str = "",
+) -> Judged:
+    """The same iteration as one that goes back to its lane, told what landed meanwhile."""
+    others = tuple(dict.fromkeys(story for story, _ in landed if story))
+    lines = [f"- {did}" for _, did in landed[-_NAMED:]]
     said = "\n".join(["While you worked, this landed on the branch:", *lines, told])
     met = some(others, _NAMED) or "what landed meanwhile"
-    return Returned(words=f"{words} {met}{rest}", told=said, others=others)
+    back = Returned(words=f"{words} {met}{rest}", told=said, others=others)
+    evidence, state = replace(judged.evidence, returned=back), landing.session.state
+    done = step(state, judged.begun.start, judged.result, evidence, landing.policy)
+    return replace(judged, evidence=evidence, before=state, step=done)
 
 
 # --- what is owed ----------------------------------------------------------------------------
@@ -244,10 +222,7 @@ def stopped(yard: Yard, lane: Lane, judged: Judged, why: Decision) -> Decision:
     """The run ends before a start is through: what is left of it is done later, without agent."""
     number = judged.begun.number
     words = f"what iteration {number} owes is still to be done: `ralph run --continue` does it"
-    if decided(lane, judged) is None:
+    if not decided(lane, judged):
         yard.runner.owed_usd += judged.step.spent.cost_usd
-        words = (
-            f"the checks of iteration {number} are still to be run:"
-            " `ralph run --continue` runs them, and not the agent"
-        )
+        words = TO_BE_CHECKED.format(number)
     return replace(why, reasons=(*why.reasons, words))

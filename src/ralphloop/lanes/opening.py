@@ -1,14 +1,9 @@
 """A run with lanes from its beginning to its end: opened, recovered, and brought home.
 
 The run's branch is the stories' `branchName` where nobody stands on it, else `ralph/<run>`.  At the
-end the branch of the checkout is moved forward to it, but only if its tree is clean and nobody
-moved it; otherwise the one command that does it is said.
-
-After a crash: what was about to be moved is moved, what was owed is done where it is owed, and an
-iteration whose agent had ended is judged again from its lane, on to its landing.
+end the checkout's branch is moved forward to it, but only if its tree is clean and nobody moved it.
+After a crash an iteration whose agent had ended is judged again from its lane, on to its landing.
 """
-
-from __future__ import annotations
 
 import os
 import time
@@ -19,44 +14,33 @@ import msgspec
 
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.planning import pays_for
-from ralphloop.core.quota import quota_words
 from ralphloop.core.run_state import Book, Session
+from ralphloop.core.totals import quota_words
 from ralphloop.errors import RalphError, RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.session import load_book, load_session
 from ralphloop.lanes.coordinator import Coordinator, keeps_to_its_share
-from ralphloop.lanes.edited import blob_at, blob_of, digest, way_to_have_it
-from ralphloop.lanes.escape import watch_again
 from ralphloop.lanes.landing import again, concluded, settle
+from ralphloop.lanes.meanwhile import blob_at, blob_of, digest, watch_again, way_to_have_it
 from ralphloop.lanes.worktrees import (
     MAKE_IT,
     LaneTree,
     directory_of,
-    installs_from,
     is_empty,
-    looked_for_in,
     open_tree,
     read_mark,
     stand,
-    used_by_checks,
+    tested_instead,
 )
-from ralphloop.lanes.yard import (
-    Yard,
-    finish_move,
-    listed_in,
-    ready,
-    repository_of,
-    setup_in,
-)
+from ralphloop.lanes.yard import Yard, finish_move, listed_in, ready, repository_of, setup_in
+from ralphloop.loop.agent import recover_iteration
 from ralphloop.loop.effects import take_back
-from ralphloop.loop.ending import EndedRun
-from ralphloop.loop.open import carried, held, open_runner
+from ralphloop.loop.open import EndedRun, carried, held, open_runner, recover
 from ralphloop.loop.prepare import Setup
-from ralphloop.loop.recovery import recover, recover_iteration
-from ralphloop.loop.runner import Runner, Sink, Tell, measure_of, restored
+from ralphloop.loop.runner import Runner, Sink, Tell, measure_of
 from ralphloop.proc.steps import Steps, StopSignal, aside, beside
+from ralphloop.project import RALPH_DIR
 from ralphloop.repo.git import printable
 from ralphloop.repo.snapshot import Snapshotter
 from ralphloop.repo.work_tree import Repository, has_again
@@ -74,17 +58,23 @@ def wanted(setup: Setup) -> bool:
         return True
     with JournalReader.open(setup.project.journal) as journal:
         candidate = journal.resume_candidate(time.time(), errand=False)
-        return candidate is not None and load_book(journal, candidate.run.id) is not None
+        return candidate is not None and journal.part(Book, candidate.run.id) is not None
 
 
 async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> EndedRun:
-    """Hold the project, open the lanes, work, end the run and bring its work home."""
     with held(setup, tell) as (home, journal, lock, run), ExitStack() as locks:
         yard = await beside(open_yard(home, journal, run, stop=stop, sink=sink, tell=tell))
-        hold = partial(RunLock.of_tree, run=run, now=time.time())
-        locks.enter_context(hold(yard.landing.root))
-        yard.hold = lambda place: locks.enter_context(hold(place.root))
-        ended = await carried(yard.runner, lock, partial(_worked, yard))
+        hold = partial(RunLock, run=run, now=time.time(), lane=True)
+        locks.enter_context(hold(yard.landing.root / RALPH_DIR))
+        yard.hold = lambda place: locks.enter_context(hold(place.root / RALPH_DIR))
+
+        async def work(runner: Runner) -> Decision:
+            decision = await Coordinator(yard).run()
+            yard.close()
+            runner.forget()
+            return decision
+
+        ended = await carried(yard.runner, lock, work)
         bring_home(yard, ended.told.decision, tell)
         return ended
 
@@ -93,13 +83,6 @@ async def settle_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell
     """Before a run in the checkout: what a run in lanes that was cut off left to do."""
     with held(setup, tell) as (home, journal, _, _):
         await beside(_settled(home, journal, stop=stop, sink=sink, tell=tell))
-
-
-async def _worked(yard: Yard, runner: Runner) -> Decision:
-    decision = await Coordinator(yard).run()
-    yard.close()
-    runner.forget()
-    return decision
 
 
 # --- opening ---------------------------------------------------------------------------------
@@ -113,7 +96,7 @@ def open_yard(
     _insist(home, checkout)
     candidate = journal.resume_candidate(now, errand=False)
     resumes = bool(home.options.resume and candidate and not candidate.expired)
-    if candidate and resumes and load_book(journal, candidate.run.id) is None:
+    if candidate and resumes and journal.part(Book, candidate.run.id) is None:
         raise UsageError(
             "the unfinished run works in the checkout, not in lanes",
             "Go on with it: ralph run --continue --lanes 0; or begin anew: ralph run --lanes N",
@@ -129,7 +112,7 @@ def open_yard(
     tip = yard.tip()
     try:
         yield from aside(lambda _: stand(yard.landing, tip))
-        if why := (yield from aside(lambda gone: ready(yard, yard.landing, gone))):
+        if why := (yield from ready(yard, yard.landing)):
             raise RepositoryError(f"the landing tree {yard.landing.root} is not ready: {why}")
         yard.keep()  # before the run exists: none is ever without its lanes
         setup = yard.runner.setup
@@ -140,23 +123,18 @@ def open_yard(
         raise
     where = f"{yard.directory}, landing on {book.branch}"
     tell(f"{count} lane{'s' * (count > 1)} in {where}; your checkout stays as it is.")
-    if count > 1:
-        _tell_limits(yard.runner, tell)
+    if count > 1:  # what quota and budget can pay for, before several spend it at once
+        runner = yard.runner
+        left = runner.limits, runner.totals(), journal.dearest()
+        if words := pays_for(*left, capped=keeps_to_its_share(runner)):
+            tell(words)
+        used = quota_words(runner.session.state.quota, runner.clock(), resets=True)
+        sooner = "Several agents at once reach a usage limit sooner; all of them wait for it"
+        tell(f"{sooner} together ({used})." if used else f"{sooner} together.")
     return yard
 
 
-def _tell_limits(runner: Runner, tell: Tell) -> None:
-    """What quota and budget can pay for, before several spend it at once."""
-    left = runner.limits, runner.totals(), runner.journal.dearest()
-    if words := pays_for(*left, capped=keeps_to_its_share(runner)):
-        tell(words)
-    used = quota_words(runner.session.state.quota, runner.clock(), resets=True)
-    sooner = "Several agents at once reach a usage limit sooner; all of them wait for it together"
-    tell(f"{sooner} ({used})." if used else f"{sooner}.")
-
-
 def _insist(home: Setup, checkout: Repository) -> None:
-    """What lanes cannot be without."""
     if home.stories is None:
         raise UsageError("lanes work on stories", "Leave out --prompt, or --lanes.")
     if home.config.git.commit != "story":
@@ -169,8 +147,7 @@ def _insist(home: Setup, checkout: Repository) -> None:
         raise UsageError("this is a lane itself: a lane starts no lanes", "Go to the checkout.")
     if problem := checkout.unfinished():
         raise RepositoryError(problem.message, problem.fix)
-    commands = home.config.checks.commands
-    if where := installs_from(used_by_checks(commands), checkout) or looked_for_in(checkout):
+    if where := tested_instead(checkout, home.config.checks.commands):
         raise RepositoryError(where, f"Take it out of there (deactivate) and {MAKE_IT}")
     if checkout.head() is None:
         raise RepositoryError("there is no commit yet", "Commit what you have, then start again.")
@@ -209,7 +186,7 @@ def insist_on_what_landed(setup: Setup) -> None:
         return
     with JournalReader.open(setup.project.journal) as journal:
         newest = journal.latest_run()
-        book = load_book(journal, newest.id) if newest else None
+        book = journal.part(Book, newest.id) if newest else None
     if book and _waiting(setup.repo, book):
         raise _merge_first(setup, book)
 
@@ -236,9 +213,18 @@ def _yard(
     directory = directory_of(checkout, home.config.lanes.where)
     tip = checkout.commit_of(f"refs/heads/{book.branch}") or checkout.head() or ""
     landing = open_tree(checkout, directory, 0, tip)
-    book = _with_list(home, book, tip)
-    listed = "" if book.own_list else listed_in(home)
-    setup = setup_in(home, landing, listed=listed, lands_on=book.branch)
+    known, path = home.stories, listed_in(home)
+    if book.own_list is None and known is not None:  # found out once, when the run begins
+        own, seen = True, book.seen
+        if path:
+            # One that was changed is the user's alone only where nothing that landed is in the
+            # branch's: the marks of theirs are as old as their commit then.
+            theirs, was = blob_of(checkout, path, known.path), blob_at(checkout, "HEAD", path)
+            landed = blob_at(checkout, tip, path)
+            own = not (landed and was) or theirs != was == landed
+            seen = digest(known.path) if theirs == was else ""
+        book = msgspec.structs.replace(book, own_list=own, seen=seen)
+    setup = setup_in(home, landing, listed="" if book.own_list else path, lands_on=book.branch)
     runner = Runner(
         setup=setup, session=session, journal=journal, measure=measure_of(setup), stop=stop,
         sink=sink,
@@ -246,24 +232,6 @@ def _yard(
     place = LaneTree(0, setup.repo or landing.repo)  # whose git is confined as well
     outside = Snapshotter(checkout, home.project.directory / "objects", home.own)
     return Yard(home, runner, place, outside, directory, book)
-
-
-def _with_list(home: Setup, book: Book, tip: str) -> Book:
-    """The book of a run that knows whose the story file is: found out once, when it begins.
-
-    One that was changed is the user's alone only where nothing that landed is in the branch's: the
-    marks of theirs are as old as their commit then.
-    """
-    known, checkout, path = home.stories, repository_of(home), listed_in(home)
-    if book.own_list is not None or known is None:
-        return book
-    if not path:
-        return msgspec.structs.replace(book, own_list=True)
-    theirs, committed = blob_of(checkout, path, known.path), blob_at(checkout, "HEAD", path)
-    landed = blob_at(checkout, tip, path)
-    own = not (landed and committed) or theirs != committed == landed
-    seen = digest(known.path) if theirs == committed else ""
-    return msgspec.structs.replace(book, own_list=own, seen=seen)
 
 
 # --- after a crash ---------------------------------------------------------------------------
@@ -275,39 +243,35 @@ def _settled(
     """Bring unfinished runs in line, wherever they worked; what the last lanes held."""
     book: Book | None = None
     for run in journal.unfinished_runs():
-        session = load_session(journal, run.id)
-        if (found := load_book(journal, run.id)) is not None:
+        session = journal.session(run.id)
+        if (found := journal.part(Book, run.id)) is not None:
             yard = _yard(home, journal, session, found, stop=stop, sink=sink)
             done = yield from recover_lanes(yard)
             book = book or yard.book
-        else:
-            done = yield from _recovered(home, journal, session, run.prd_path, stop, sink)
+        else:  # it worked in the checkout
+            runner = Runner(
+                setup=home.for_stories_of(run.prd_path),
+                session=session,
+                journal=journal,
+                measure=measure_of(home),
+                stop=stop,
+                sink=sink,
+            )
+            put_back = runner.restored()
+            done = [*filter(None, [put_back]), *(yield from recover(runner))]
+            runner.measure.close()
         for words in done:
             tell(f"Recovered: {words}.")
     newest = journal.latest_run()
-    return book or (load_book(journal, newest.id) if newest else None)
-
-
-def _recovered(
-    home: Setup, journal: Journal, session: Session, listed: str, stop: StopSignal, sink: Sink
-) -> Steps[list[str]]:
-    """A run that worked in the checkout."""
-    setup, measure = home.for_stories_of(listed), measure_of(home)
-    runner = Runner(
-        setup=setup, session=session, journal=journal, measure=measure, stop=stop, sink=sink
-    )
-    put_back = restored(journal, home.repo, measure, home.project)
-    done = yield from recover(runner)
-    measure.close()
-    return [*filter(None, [put_back]), *done]
+    return book or (journal.part(Book, newest.id) if newest else None)
 
 
 def recover_lanes(yard: Yard) -> Steps[list[str]]:
     """Do what was begun; returns what was done, in words."""
-    journal, run, setup = yard.journal, yard.runner.run, yard.runner.setup
+    journal, run = yard.journal, yard.runner.run
     if is_empty(yard.landing):  # somebody deleted it
         stand(yard.landing, yard.tip())
-    done = [*filter(None, [restored(journal, setup.repo, yard.runner.measure, setup.project)])]
+    done = [*filter(None, [yard.runner.restored()])]
     for number, note in tuple(yard.book.lanes.items()):
         if note.onto:
             yield from finish_move(yard, yard.lane(number))
@@ -338,32 +302,23 @@ def recover_lanes(yard: Yard) -> Steps[list[str]]:
 
 def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:
     """Move the branch of the checkout forward if nobody is disturbed by it, or say how."""
-    checkout, book = yard.checkout, yard.book
-    tip, words = yard.tip(), ""
-    into = _forwarded(yard, tip) if book.origin else ""
-    if into:
-        words = f"{into} has what landed"
-        known = yard.home.stories
-        yard.keep(origin_head=tip, seen=digest(known.path) if known else "")
+    checkout, book, home = yard.checkout, yard.book, yard.home
+    tip, has_it = yard.tip(), False
+    is_unmoved = checkout.branch() == book.origin and checkout.head() == book.origin_head
+    may_follow = is_unmoved and book.origin and tip != book.origin_head
+    if may_follow and not checkout.unfinished_operation() and not checkout.dirty_paths(home.own):
+        git = checkout.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
+        ended = git.attempt("merge", "--ff-only", "--quiet", tip, timeout_s=_MERGE_S)
+        has_it = ended.returncode == 0
+    if has_it:
+        words = f"{book.origin} has what landed"
+        yard.keep(origin_head=tip, seen=digest(home.stories.path) if home.stories else "")
         if decision is ExitDecision.PROJECT_COMPLETE and book.branch.startswith("ralph/"):
             ref = f"refs/heads/{book.branch}"
             checkout.git.writing().attempt("update-ref", "-d", ref, tip)
     elif tip == book.origin_head:
         words = "nothing landed"
     else:
-        words = f"what landed is on {book.branch}; to have it: {way_to_have_it(yard.home, book)}"
+        words = f"what landed is on {book.branch}; to have it: {way_to_have_it(home, book)}"
     yard.keep(ended=words)
     tell(f"{words}.")
-
-
-def _forwarded(yard: Yard, tip: str) -> str:
-    """The branch of the checkout, moved forward; empty where that is not ours to do."""
-    checkout, book = yard.checkout, yard.book
-    unmoved = checkout.branch() == book.origin and checkout.head() == book.origin_head
-    if tip == book.origin_head or not unmoved or checkout.unfinished_operation():
-        return ""
-    if checkout.dirty_paths(yard.home.own):
-        return ""
-    git = checkout.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
-    ended = git.attempt("merge", "--ff-only", "--quiet", tip, timeout_s=_MERGE_S)
-    return book.origin if ended.returncode == 0 else ""

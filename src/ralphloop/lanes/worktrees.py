@@ -4,15 +4,11 @@ They lie outside of the checkout (`<repository>.lanes/<n>`), so that no tool res
 the user's files.  Number 0 is the landing tree, on no branch; a lane stands on `ralph/lane-<n>`,
 whose commits never leave it: what lands is one commit made of the lane's files.
 
-Ready: `copy` and `.worktreeinclude` bring ignored files along, then `setup` runs; again whenever a
-file that names dependencies changed.  What is ignored then was brought; in the landing tree nothing
-else that is ignored survives.  A copied virtual environment that installs the project from the
-user's checkout would test that one: it is refused, and so is a link into it.
-
-A mark in git's directory of the work tree says that it is ours and what it was made ready with.
+What `copy`, `.worktreeinclude` and `setup` brought is brought again whenever a file that names
+dependencies changed; in the landing tree nothing else that is ignored survives.  A copied virtual
+environment that installs the project from the user's checkout would test that one: it is refused,
+and so is a link into it.
 """
-
-from __future__ import annotations
 
 import hashlib
 import os
@@ -32,9 +28,8 @@ from ralphloop.loop.runner import lane_branch
 from ralphloop.proc.run import Output, run_command
 from ralphloop.repo.commit import with_trailers
 from ralphloop.repo.git import Git, first_lines, printable
-from ralphloop.repo.own_files import project_prefix
 from ralphloop.repo.set_aside import scratch_index
-from ralphloop.repo.work_tree import Repository, wait_for_locks
+from ralphloop.repo.work_tree import Repository, project_prefix, wait_for_locks
 from ralphloop.room import read_regular
 from ralphloop.text.plain import some
 
@@ -54,7 +49,7 @@ _MANIFESTS = (
 
 
 class Ready(Value, kw_only=True):
-    """What a work tree of ours was made ready with."""
+    """What a work tree of ours was made ready with; a mark in git's directory of it."""
 
     home: str = ""  # the checkout it belongs to
     digest: str = ""
@@ -90,7 +85,6 @@ def read_mark(git_dir: Path) -> Ready | None:
 
 
 def directory_of(home: Repository, where: str) -> Path:
-    """Where the lanes of a repository are."""
     if where:
         place = Path(os.path.normpath(home.root / Path(where).expanduser()))
         if place == home.root or place.is_relative_to(home.root):
@@ -125,7 +119,14 @@ def open_tree(home: Repository, directory: Path, number: int, commit: str) -> La
         home.git.writing().confined(None).run("worktree", "remove", "--force", "--force", str(root))
         known.pop(root)  # somebody deleted its files
     if root not in known:
-        _add(home, root, commit)
+        if root.exists() and any(root.iterdir()):
+            raise _in_the_way(root)
+        root.parent.mkdir(parents=True, exist_ok=True)
+        how = ("--quiet", "--force", "--no-checkout", "--detach")
+        git = home.git.writing().confined(None)  # nothing of anybody's runs: no file is written yet
+        ended = git.attempt("worktree", "add", *how, str(root), commit, timeout_s=_LONG_S)
+        if ended.returncode != 0:
+            raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
         kill_point("lane.added")
     place = LaneTree(number, Repository.open(root))
     if read_mark(place.repo.git_dir) is None:
@@ -133,17 +134,6 @@ def open_tree(home: Repository, directory: Path, number: int, commit: str) -> La
             raise _in_the_way(root)
         write_mark(place, Ready(home=str(home.root)))
     return place
-
-
-def _add(home: Repository, root: Path, commit: str) -> None:
-    if root.exists() and any(root.iterdir()):
-        raise _in_the_way(root)
-    root.parent.mkdir(parents=True, exist_ok=True)
-    git = home.git.writing().confined(None)  # nothing of anybody's runs: no file is written yet
-    args = ("worktree", "add", "--quiet", "--force", "--no-checkout", "--detach", str(root), commit)
-    ended = git.attempt(*args, timeout_s=_LONG_S)
-    if ended.returncode != 0:
-        raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
 
 
 def _in_the_way(root: Path) -> RepositoryError:
@@ -188,7 +178,6 @@ def stand(place: LaneTree, commit: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Take a file or a directory away."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -232,10 +221,7 @@ def work_of(
 
 
 def put_onto(place: LaneTree, commit: str) -> tuple[str, ...]:
-    """Bring the work of a lane's commit into this tree; the paths that are in conflict.
-
-    Of a conflict both sides are left in the files, and nothing of it in git's own.
-    """
+    """Bring a lane's commit into this tree; the paths in conflict, left in files and not in git."""
     if not commit:
         return ()  # there was nothing to save
     ended = place.git.attempt("cherry-pick", "--no-commit", commit, timeout_s=_LONG_S)
@@ -279,12 +265,7 @@ def make_ready(
             return f"{where}. Leave it out of lanes.copy and {MAKE_IT}"
     for argv in section.setup:
         ended = run_command(
-            argv,
-            cwd=lies_in,
-            timeout_s=_SETUP_S,
-            output=Output.TAIL,
-            keep=_KEPT_OUTPUT,
-            stop=stop,
+            argv, cwd=lies_in, timeout_s=_SETUP_S, output=Output.TAIL, keep=_KEPT_OUTPUT, stop=stop
         )
         if ended.stopped:
             return ""  # the run ends; next time from the beginning
@@ -344,15 +325,13 @@ def _copy(paths: Iterable[str], home: Repository, place: LaneTree) -> None:
             raise RepositoryError(f"{path} could not be copied into a lane: {ended.said[:300]}")
 
 
-def used_by_checks(commands: Iterable[Sequence[str]]) -> Iterator[Path]:
-    """Environments whose programs checks in a lane start: by name, or by a whole path."""
-    for place in dict.fromkeys(os.environ.get("PATH", "").split(os.pathsep)):
-        yield Path(place).parent
-    yield from (Path(argv[0]).parent.parent for argv in commands if argv[0].startswith("/"))
-
-
-def looked_for_in(home: Repository) -> str:
-    """Words where a variable makes interpreters look for modules in the user's checkout."""
+def tested_instead(home: Repository, commands: Iterable[Sequence[str]]) -> str:
+    """Words where checks that run in a lane would find modules of the user's checkout."""
+    # Environments whose programs they start: by name, or by a whole path.
+    used = [Path(place).parent for place in os.environ.get("PATH", "").split(os.pathsep)]
+    used += [Path(argv[0]).parent.parent for argv in commands if argv[0].startswith("/")]
+    if where := installs_from(dict.fromkeys(used), home):
+        return where
     for name in _MODULE_PATHS:
         for place in os.environ.get(name, "").split(os.pathsep):
             if place.startswith("/") and Path(place).is_relative_to(home.root):

@@ -1,32 +1,24 @@
 """The lanes of one run: which story is in which of them, and where each began.
 
-The book is written to the journal before a work tree is touched, so that a successor knows what
-every lane holds.  Three things happen to a lane, each can be done again after a crash:
-
-* **taken up** by a story: what it held is saved, then it stands on the newest landed commit;
-* **moved** under its story onto a newer commit: the work is a commit first, then it is put there;
-* **given back**: nothing is done; the next one that takes it up saves what is left.
+The book is written to the journal before a work tree is touched, so that a successor can do again
+what was begun.  A story takes a lane up once what that held is saved, and is moved onto a newer
+commit once its work is one; giving a lane back does nothing: the next one saves what is left.
 """
-
-from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from ralphloop.atomic import write_atomic
 from ralphloop.core.interventions import TakenIntoLane
-from ralphloop.core.model import CheckStatus
+from ralphloop.core.model import CheckStatus, Story
 from ralphloop.core.planning import Choice
-from ralphloop.core.run_state import Book, LaneNote
-from ralphloop.core.step import Step
-from ralphloop.core.story import Story
-from ralphloop.core.story_state import Standing
+from ralphloop.core.run_state import Book, LaneNote, Standing
 from ralphloop.errors import InputError, RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
-from ralphloop.journal.session import book_key
 from ralphloop.journal.views import PROGRESS_VIEW
 from ralphloop.lanes.worktrees import (
     LaneTree,
@@ -46,24 +38,21 @@ from ralphloop.loop.runner import Runner, measure_of
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.project import Project
 from ralphloop.repo.checks import last_lines
-from ralphloop.repo.own_files import never_committed, project_prefix
 from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.snapshot import Snapshotter
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import Repository, never_committed, project_prefix
 from ralphloop.stories.source import StoryFile, read
 
 SIGNATURE = "(ralph lane {})"  # behind the committer's name in the reflogs of a lane's agent
 
 
 class Lane(msgspec.Struct):
-    """One lane while the run goes on."""
-
     place: LaneTree
     runner: Runner
     busy: str = ""  # the story that is worked on now
     lost: str = ""  # what somebody deleted that it held, in words
     left: str = ""  # the tree in which its last start was saved as the note's work
-    written: tuple[Judged, Step] | None = None  # what was decided of its last start
+    written: Judged | None = None  # its last start, as it was written down
 
     @property
     def number(self) -> int:
@@ -90,12 +79,7 @@ class Yard(msgspec.Struct):
     def checkout(self) -> Repository:
         return repository_of(self.home)
 
-    @property
-    def prefix(self) -> str:
-        return project_prefix(self.checkout.root, self.home.project.root)
-
     def close(self) -> None:
-        """Give back what measuring holds."""
         for measure in (self.outside, *(lane.runner.measure for lane in self.lanes.values())):
             measure.close()
 
@@ -114,24 +98,15 @@ class Yard(msgspec.Struct):
         return self.book.lanes.get(number, LaneNote())
 
     def write(self, number: int, **changes: object) -> None:
-        """Change what is known of a lane, here and in the journal."""
         note = msgspec.structs.replace(self.note(number), **changes)
         self.keep(lanes={**self.book.lanes, number: note})
 
     def keep(self, **changes: object) -> None:
         self.book = msgspec.structs.replace(self.book, **changes)
-        self.journal.set_meta(book_key(self.runner.run), self.book)
-
-    @property
-    def leave(self) -> list[str]:
-        """What of a lane's files never lands: it is written once, where it lands."""
-        own = never_committed(self.prefix).patterns
-        listed = [self.listed] if self.book.own_list and self.listed else []
-        return [*own, f"{self.prefix}{PROGRESS_VIEW}", *listed]
+        self.journal.save_part(self.runner.run, self.book)
 
     @property
     def listed(self) -> str:
-        """The story file, from the repository's root; empty where it lies elsewhere."""
         return listed_in(self.home)
 
     def lane(self, number: int) -> Lane:
@@ -150,19 +125,14 @@ class Yard(msgspec.Struct):
                 read=None,
                 unsettled=None,
             )
-            place = LaneTree(number, setup.repo or place.repo)
-            self.lanes[number] = Lane(place, runner, lost=self._filled(place))
+            place, note, lost = LaneTree(number, setup.repo or place.repo), self.note(number), ""
+            if note.story and not note.onto and is_empty(place):
+                # It was made anew under its story: as that began, with the work that was saved.
+                stand(place, note.base or self.tip())
+                put_onto(place, note.work)
+                lost = f"the files of {place.root} were deleted"
+            self.lanes[number] = Lane(place, runner, lost=lost)
         return self.lanes[number]
-
-    def _filled(self, place: LaneTree) -> str:
-        """A lane that was made anew under its story: as it began, with the work that was saved."""
-        note = self.note(place.number)
-        if not note.story or note.onto or not is_empty(place):
-            return ""
-        stand(place, note.base or self.tip())
-        if note.work:
-            put_onto(place, note.work)
-        return f"the files of {place.root} were deleted"
 
 
 def repository_of(setup: Setup) -> Repository:
@@ -238,7 +208,10 @@ def take_up(yard: Yard, lane: Lane, choice: Choice) -> Steps[None]:
             yield from finish_move(yard, lane)
             yard.keep(kept={name: it for name, it in yard.book.kept.items() if name != story.id})
     elif state.start_head and state.start_head != yard.note(number).base:
-        yield from move(yard, lane, state.start_head)
+        ref = ref_name(runner.run, runner.session.number, f"lanes-{number}")
+        work = yield from saved(yard, lane, ref)
+        yard.write(number, work=work, onto=state.start_head)  # ahead: it can be done again
+        yield from finish_move(yard, lane)
         yield from _made_ready(yard, lane.place)
     _bring_files(yard, lane, story)
     if choice.second_chance:
@@ -265,18 +238,14 @@ def _give_away(yard: Yard, lane: Lane) -> Steps[None]:
 
 def saved(yard: Yard, lane: Lane, ref: str, *, known: str = "") -> Steps[str]:
     """What the lane holds as one commit, or the one that is known where it is just that."""
-    note, leave, place = yard.note(lane.number), yard.leave, lane.place
+    note, place = yard.note(lane.number), lane.place
+    prefix = project_prefix(yard.checkout.root, yard.home.project.root)
+    # What of a lane's files never lands: it is written once, where it lands.
+    leave = [*never_committed(prefix).patterns, f"{prefix}{PROGRESS_VIEW}"]
+    leave += [yard.listed] if yard.book.own_list and yard.listed else []
     base = note.base or place.repo.head() or yard.tip()
     words = f"{note.story or 'left'}: work of lane {lane.number}"
     return (yield from aside(lambda _: work_of(place, base, leave, words, ref, known=known)))
-
-
-def move(yard: Yard, lane: Lane, onto: str) -> Steps[None]:
-    """Put the work of a lane onto another commit; written ahead, so that it can be done again."""
-    ref = ref_name(lane.runner.run, lane.runner.session.number, f"lanes-{lane.number}")
-    work = yield from saved(yard, lane, ref)
-    yard.write(lane.number, work=work, onto=onto)
-    yield from finish_move(yard, lane)
 
 
 def finish_move(yard: Yard, lane: Lane) -> Steps[None]:
@@ -289,8 +258,7 @@ def finish_move(yard: Yard, lane: Lane) -> Steps[None]:
 
 
 def _made_ready(yard: Yard, place: LaneTree) -> Steps[None]:
-    why = yield from aside(lambda gone: ready(yard, place, gone))
-    if why:
+    if why := (yield from ready(yard, place)):
         raise RepositoryError(
             f"lane {place.number or 'landing'} ({place.root}) is not ready: {why}",
             "See [lanes] setup and copy in ralph.toml: docs/guides/lanes.md",
@@ -318,11 +286,11 @@ def _proven(yard: Yard, lane: Lane, tip: str) -> Steps[None]:
     write_mark(place, msgspec.structs.replace(mark, proven=True))
 
 
-def ready(yard: Yard, place: LaneTree, stop: object) -> str:
+def ready(yard: Yard, place: LaneTree) -> Steps[str]:
     """Why a work tree cannot be worked in, in words; empty where it can."""
-    home, config = yard.home, yard.home.config
-    requested = lambda: yard.runner.stop.requested or (callable(stop) and bool(stop()))  # noqa: E731
-    return make_ready(place, yard.checkout, home.project.root, config, requested)
+    home, stop = yard.home, yard.runner.stop
+    made = partial(make_ready, place, yard.checkout, home.project.root, home.config)
+    return (yield from aside(lambda gone: made(lambda: stop.requested or gone())))
 
 
 def _bring_files(yard: Yard, lane: Lane, story: Story) -> None:

@@ -1,24 +1,32 @@
 """From many learnings to few patterns: merge what says the same, count, judge.  Pure.
 
 Notes are compared only with a bounded number of notes that share one of their rarest words or a
-path, so time does not grow with their square.  Measured notes and words are never merged.
+path, so time does not grow with their square.  Measured notes and words are never merged, and what
+is like a `SharedEntry` is it.  Only stories that passed count; one that was *given* a pattern and
+says it again has not found it: else one poisoned note would confirm itself.  Of several wordings
+the shortest stands, so that nothing rides along with what two stories agree on.  Failures nobody
+repaired, commands that worked and what comes with a change in the top directory are no patterns.
 
-Only stories that passed count.  One that was *given* a pattern and says it again has not found it:
-else one poisoned note would confirm itself.  Of several wordings the shortest stands, so that
-nothing rides along with what two stories agree on.  No pattern are failures nobody has repaired,
-commands that worked, and what comes with a change in the top directory.  What everybody has
-(`SharedEntry`) comes first: what is like it is it.  `doubts` has the last word.
+A pattern is retired from prompts and published files, by rules that a person can check, where
+
+* its files are gone, for as long as they are;
+* it names a file, and attempts that carried it and had to do with that file failed at least three
+  times, and three times as often as the others;
+* something that a person approved, or that was measured in two stories, or two later stories say
+  the contrary; otherwise both are disputed, and neither is carried until somebody settles it;
+* a person says so (`SharedEntry`).
 """
 
 import hashlib
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
-import msgspec
+from msgspec.structs import replace
 
-from ralphloop.learning.doubts import settle
 from ralphloop.learning.model import (
     EntryWord,
     Index,
@@ -35,14 +43,17 @@ from ralphloop.learning.wording import (
     CATEGORIES,
     SAME,
     category_of,
+    deny,
     is_plain_path,
     is_same,
     match_words,
+    paths_in,
     remedy,
     suspicion,
     words_of,
 )
 from ralphloop.text.durations import parse_iso
+from ralphloop.text.plain import LazyRegex
 
 MAX_PATTERNS = 1_000
 ENOUGH_STORIES = 2
@@ -53,13 +64,26 @@ _RULE_FILES = 12
 _MAX_RULES = 200
 _RULE_CONFIDENCE = 0.6
 _NO_ENTRY = SharedEntry(id="", word=EntryWord.OPEN)
+GONE = "its file is gone"
+_ENOUGH_FAILURES = 3
+_TIMES_AS_OFTEN = 3
+_ENOUGH_OTHERS = 3
+_MOST_OF_A_FILE = 40  # patterns that are compared with each other
+_CORRECTED_BY = 2  # later stories
+# A sentence that says to leave its file as it is.
+_FORBIDDEN = LazyRegex(
+    r"\b(?:never|not|no|don't|without|avoid|nor) (?:[\w`./]+ ){0,4}?"
+    r"(?:edit|chang|touch|modif|writ|add|list|updat|register)"
+    r"|\b(?:is|are|gets?) (?!not\b)(?:\w+ )?(?:auto-?)?generated\b"
+    r"|\bread-only\b|\bleave\b.{0,40}\balone\b",
+    re.I,
+)
+_SETTLED = (PatternStanding.RETIRED, PatternStanding.HELD_BACK)
 _Sort = tuple[bool, bool]  # a failure or not, words or measured
 
 
 @dataclass
 class _Cluster:
-    """Notes that say the same."""
-
     id: str
     words: frozenset[str]
     first: Saying
@@ -70,12 +94,6 @@ class _Cluster:
     @property
     def seen(self) -> str:
         return max((learning.timestamp for _, learning in self.told), default=self.entry.at)
-
-    @property
-    def stands(self) -> bool:
-        """The words everybody has hold: a person's, or those of two stories told elsewhere."""
-        told_elsewhere = bool(self.entry.id) and len(self.stories) < ENOUGH_STORIES
-        return told_elsewhere or self.entry.word is EntryWord.APPROVED
 
 
 def aggregate(
@@ -93,14 +111,24 @@ def aggregate(
     for note, learning in told:
         merger.cluster_of(note, known[_said(note)]).told.append((note, learning))
     passed = {one.story for one in learnings if one.outcome == "passed"}
-    use = _Use(learnings)
+    carriers: dict[str, list[Learning]] = defaultdict(list)  # of a pattern
+    for learning in learnings:
+        for key in learning.carried:
+            carriers[key].append(learning)
     scored = []
     for cluster in merger.clusters:
         if cluster.entry.word is not EntryWord.FORGOTTEN:
-            cluster.stories = _finders(cluster, passed)
+            # One that was given the words and repeats them has not found it.
+            found = (
+                one.story
+                for note, one in cluster.told
+                if one.story in passed
+                and not (note.source.is_free_text and cluster.id in one.carried)
+            )
+            cluster.stories = tuple(dict.fromkeys(found))
             scored.append((-_score(cluster, now), cluster.id, cluster))
     best = sorted(scored, key=lambda entry: entry[:2])[:MAX_PATTERNS]
-    patterns = [_pattern(cluster, use, -score) for score, _, cluster in best]
+    patterns = [_pattern(cluster, carriers[key], -score) for score, key, cluster in best]
     return Index(
         learnings=len(learnings),
         patterns=tuple(settle(patterns, learnings, exists)),
@@ -108,37 +136,39 @@ def aggregate(
     )
 
 
-def _finders(cluster: _Cluster, passed: set[str]) -> tuple[str, ...]:
-    """Stories that passed and found it; one that was given the words and repeats them has not."""
-    found = (
-        learning.story
-        for note, learning in cluster.told
-        if learning.story in passed
-        and not (note.source.is_free_text and cluster.id in learning.carried)
-    )
-    return tuple(dict.fromkeys(found))
-
-
 def _told(learnings: Sequence[Learning]) -> Iterator[tuple[Note, Learning]]:
     """Every note that may be a pattern, with the learning it is from."""
+    touched: Counter[str] = Counter()
+    together: dict[tuple[str, str], list[Learning]] = defaultdict(list)
     for learning in learnings:
         for note in learning.notes:
             unrepaired = note.kind is NoteKind.FAILURE and not note.lesson
             if note.source not in (NoteSource.FILES, NoteSource.COMMAND) and not unrepaired:
                 yield note, learning
-    for rule, seen in _rules(learnings):
-        yield from ((rule, learning) for learning in seen)
-
-
-class _Use:
-    """How often patterns were carried, and how that went."""
-
-    def __init__(self, learnings: Iterable[Learning]) -> None:
-        self.given, self.passed, self.last = Counter[str](), Counter[str](), dict[str, str]()
-        for learning in learnings:
-            self.given.update(learning.carried)
-            self.passed.update(learning.carried if learning.outcome == "passed" else ())
-            self.last.update(dict.fromkeys(learning.carried, learning.timestamp))
+        if learning.outcome == "passed":
+            files = [path for path in learning.files[:_RULE_FILES] if is_plain_path(path)]
+            parents = {path: path.rpartition("/")[0] for path in files}
+            touched.update(set(parents.values()))
+            for pair in {(parents[one], other) for one in files for other in files if one != other}:
+                together[pair].append(learning)
+    # Where a change in a directory mostly comes with a change in one file.
+    likely = [
+        (pair, told)
+        for pair, told in together.items()
+        if pair[0]  # with a change in the top directory comes everything
+        and len({one.story for one in told}) >= ENOUGH_STORIES
+        and len(told) >= _RULE_CONFIDENCE * touched[pair[0]]
+    ]
+    likely.sort(key=lambda rule: (-len(rule[1]), rule[0]))
+    for (parent, path), told in likely[:_MAX_RULES]:
+        rule = Note(
+            kind=NoteKind.DISCOVERY,
+            text=f"a change in `{parent}/` mostly comes with one in `{path}`",
+            category=category_of([f"{parent}/{path}"]),
+            source=NoteSource.FILES,
+            evidence=(f"file {path}",),
+        )
+        yield from ((rule, learning) for learning in told)
 
 
 class _Merger:
@@ -164,29 +194,23 @@ class _Merger:
 
     def cluster_of(self, note: Saying, words: frozenset[str]) -> _Cluster:
         sort = (note.kind is NoteKind.FAILURE, note.source.is_free_text)
-        made = _id(words, sort)
-        known = self._by_id.get(made) or self._like(words, sort)
+        made = id_of(note, words)
+        if (known := self._by_id.get(made)) is not None:
+            return known
+        # So many of the rarest words that two sets alike enough share one of them; and paths.
+        ordered = sorted(words, key=lambda word: (self._frequency[word], word))
+        rarest = ordered[: len(words) - math.ceil(SAME * len(words)) + 1]
+        telling = dict.fromkeys([*rarest, *(word for word in ordered if "/" in word)])
+        near = (one for word in telling for one in self._by_word.get((sort, word), ()))
+        known = next((one for one in near if is_same(words, one.words)), None)
         if known is None:
             known = _Cluster(made, words, note)
             self.clusters.append(known)
-            for word in self._telling(words):
+            for word in telling:
                 if len(found := self._by_word[sort, word]) < _MAX_CANDIDATES:
                     found.append(known)
         self._by_id[made] = known
         return known
-
-    def _like(self, words: frozenset[str], sort: _Sort) -> _Cluster | None:
-        for word in self._telling(words):
-            for cluster in self._by_word.get((sort, word), ()):
-                if is_same(words, cluster.words):
-                    return cluster
-        return None
-
-    def _telling(self, words: frozenset[str]) -> list[str]:
-        """So many of the rarest words that two sets alike enough share one of them; and paths."""
-        ordered = sorted(words, key=lambda word: (self._frequency[word], word))
-        rarest = ordered[: len(words) - math.ceil(SAME * len(words)) + 1]
-        return list(dict.fromkeys([*rarest, *(word for word in ordered if "/" in word)]))
 
 
 def _said(note: Saying) -> str:
@@ -194,94 +218,53 @@ def _said(note: Saying) -> str:
     return f"{note.text} {note.lesson}" if note.source.is_free_text else note.text
 
 
-def id_of(note: Saying) -> str:
-    return _id(words_of(_said(note)), (note.kind is NoteKind.FAILURE, note.source.is_free_text))
-
-
-def _id(words: frozenset[str], sort: _Sort) -> str:
+def id_of(note: Saying, words: frozenset[str] | None = None) -> str:
+    sort = (note.kind is NoteKind.FAILURE, note.source.is_free_text)
+    words = words_of(_said(note)) if words is None else words
     text = " ".join([str(sort), *sorted(words)])
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
 
 
-# --- which files change together -------------------------------------------------------------
-
-
-def _rules(learnings: Iterable[Learning]) -> Iterator[tuple[Note, list[Learning]]]:
-    """Where a change in a directory mostly comes with a change in one file."""
-    touched: Counter[str] = Counter()
-    together: dict[tuple[str, str], list[Learning]] = defaultdict(list)
-    for learning in learnings:
-        if learning.outcome != "passed":
-            continue
-        files = [path for path in learning.files[:_RULE_FILES] if is_plain_path(path)]
-        parents = {path: path.rpartition("/")[0] for path in files}
-        touched.update(set(parents.values()))
-        for pair in {(parents[one], other) for one in files for other in files if one != other}:
-            together[pair].append(learning)
-    likely = [
-        (pair, told)
-        for pair, told in together.items()
-        if pair[0]  # with a change in the top directory comes everything
-        and len({one.story for one in told}) >= ENOUGH_STORIES
-        and len(told) >= _RULE_CONFIDENCE * touched[pair[0]]
-    ]
-    likely.sort(key=lambda rule: (-len(rule[1]), rule[0]))
-    for (parent, path), told in likely[:_MAX_RULES]:
-        yield (
-            Note(
-                kind=NoteKind.DISCOVERY,
-                text=f"a change in `{parent}/` mostly comes with one in `{path}`",
-                category=category_of([f"{parent}/{path}"]),
-                source=NoteSource.FILES,
-                evidence=(f"file {path}",),
-            ),
-            told,
-        )
-
-
-# --- patterns --------------------------------------------------------------------------------
-
-
-def _pattern(cluster: _Cluster, use: _Use, score: float) -> Pattern:
-    notes, entry, key = [note for note, _ in cluster.told], cluster.entry, cluster.id
-    # The shortest wording stands, unless everybody has another.
+def _pattern(cluster: _Cluster, carriers: Sequence[Learning], score: float) -> Pattern:
+    notes, entry = [note for note, _ in cluster.told], cluster.entry
+    # The shortest wording stands, unless everybody has another that holds: a person's, or that of
+    # two stories told elsewhere.
+    told_elsewhere = bool(entry.id) and len(cluster.stories) < ENOUGH_STORIES
+    stands = told_elsewhere or entry.word is EntryWord.APPROVED
     shortest = min(notes, key=lambda one: len(one.sentence), default=cluster.first)
-    note = cluster.first if cluster.stands else shortest
+    note = cluster.first if stands else shortest
     evidence = [item.partition(" ") for said in notes for item in said.evidence]
     changed = Counter(path for kind, _, path in evidence if kind == "file" and is_plain_path(path))
-    derived = not cluster.stands and not note.source.is_free_text
+    derived = not stands and not note.source.is_free_text
     lesson = _lesson(notes, changed) if derived else note.lesson
-    files = entry.files or _named(changed, lesson)
+    # The files it is about: those its lesson names, else those it was seen with most.
+    named = [path for path in changed if f"`{path}`" in lesson]
+    most = [path for path, _ in changed.most_common(_SHOWN)]
+    files = entry.files or tuple((named or most)[:_SHOWN])
     commits = (one.commit for _, one in cluster.told if one.commit and one.outcome == "passed")
     reason = suspicion(f"{note.text} {lesson}")
     called = {learning.story: learning.task_id for _, learning in cluster.told}
     return Pattern(
-        id=key,
+        id=cluster.id,
         kind=note.kind,
         text=note.text,
         lesson=lesson,
         category=entry.category or _category(notes) or category_of(files, note.text),
         source=note.source,
-        standing=_standing(cluster, msgspec.structs.replace(note, lesson=lesson), reason),
+        standing=_standing(cluster, replace(note, lesson=lesson), reason),
         reason=entry.reason if entry.word is EntryWord.RETIRED else reason,
         stories=tuple(called[story] for story in cluster.stories[:_SHOWN]),
         story_count=len(cluster.stories),
         last_seen=cluster.seen,
-        touched=max(cluster.seen, use.last.get(key, ""), entry.at),
+        touched=max(cluster.seen, entry.at, *(one.timestamp for one in carriers)),
         files=files,
         commit=entry.commit or next(commits, ""),
         hunk=entry.hunk if entry.commit else "",
-        carried=use.given[key],
-        carried_passed=use.passed[key],
+        carried=len(carriers),
+        carried_passed=sum(one.outcome == "passed" for one in carriers),
         score=score,
         words=tuple(sorted(match_words(f"{note.text} {' '.join(files)}"))),
     )
-
-
-def _named(changed: Counter[str], lesson: str) -> tuple[str, ...]:
-    """The files it is about: those its lesson names, else those it was seen with most."""
-    named = [path for path in changed if f"`{path}`" in lesson]
-    return tuple(named or [path for path, _ in changed.most_common(_SHOWN)])[:_SHOWN]
 
 
 def _lesson(notes: Sequence[Note], changed: Counter[str]) -> str:
@@ -295,7 +278,6 @@ def _lesson(notes: Sequence[Note], changed: Counter[str]) -> str:
 
 
 def _category(notes: Sequence[Note]) -> str:
-    """What more than half of the notes are about."""
     counts = Counter(note.category for note in notes if note.category in CATEGORIES - {"general"})
     name, count = next(iter(counts.most_common(1)), ("", 0))
     return name if 2 * count > len(notes) else "general" if len(counts) > 1 else ""
@@ -325,3 +307,105 @@ def _score(cluster: _Cluster, now: float) -> float:
     often = math.log2(1 + max(least, len(cluster.stories)))
     recent = 0.25 + 0.75 * math.exp2(-age_days / _HALF_LIFE_DAYS)
     return round(often * recent, 4)
+
+
+# --- what speaks against a pattern -----------------------------------------------------------
+
+
+def settle(
+    patterns: Sequence[Pattern], learnings: Sequence[Learning], exists: Callable[[str], bool]
+) -> Iterator[Pattern]:
+    """The same patterns, with what speaks against them."""
+    is_tried = any(one.files and one.carried >= _ENOUGH_FAILURES for one in patterns)
+    attempts = []  # each with the files it changed, or that a check it failed names
+    for learning in learnings if is_tried else ():
+        errors = " ".join(note.text for note in learning.notes if note.source is NoteSource.CHECK)
+        attempts.append((learning, {*learning.files, *paths_in(errors)}))
+    judged: dict[str, Pattern] = {}
+    for pattern in patterns:
+        why = GONE if pattern.files and not any(map(exists, pattern.files)) else ""
+        if not why and pattern.standing is not PatternStanding.APPROVED:
+            why = _harm(pattern, attempts)
+        known = pattern.standing is PatternStanding.RETIRED
+        judged[pattern.id] = _retired(pattern, why) if why and not known else pattern
+    by_file: dict[str, list[str]] = defaultdict(list)
+    for pattern in judged.values():
+        if pattern.standing not in _SETTLED:
+            for path in _about(pattern):
+                by_file[path].append(pattern.id)
+    for ids in by_file.values():
+        for one, other in combinations(ids[:_MOST_OF_A_FILE], 2):
+            a, b = judged[one], judged[other]
+            if PatternStanding.RETIRED not in (a.standing, b.standing) and _deny(a, b):
+                judged[one], judged[other] = _settled(a, b), _settled(b, a)
+    return iter(judged.values())
+
+
+def _retired(pattern: Pattern, why: str) -> Pattern:
+    return replace(pattern, standing=PatternStanding.RETIRED, reason=why)
+
+
+def _about(pattern: Pattern) -> set[str]:
+    named = {*pattern.files, *paths_in(pattern.sentence)}
+    return named | {path.rpartition("/")[2] for path in named}
+
+
+def _harm(pattern: Pattern, attempts: Sequence[tuple[Learning, set[str]]]) -> str:
+    """Why the attempts that carried it speak against it; empty where they do not."""
+    if not pattern.files or pattern.carried < _ENOUGH_FAILURES:
+        return ""
+    files = set(pattern.files)
+    with_it, others, elsewhere = list[bool](), list[bool](), list[bool]()
+    for learning, concerned in attempts:
+        failed = learning.outcome != "passed"
+        if pattern.id not in learning.carried:
+            elsewhere.append(failed)
+            others += [failed] if files & concerned else []
+        elif files & concerned:
+            with_it.append(failed)
+    compared = others if len(others) >= _ENOUGH_OTHERS else elsewhere
+    failures = sum(with_it)
+    if failures < _ENOUGH_FAILURES or not compared:
+        return ""
+    usual = (sum(compared) + 0.5) / (len(compared) + 1)  # a few that went well prove little
+    if failures / len(with_it) < _TIMES_AS_OFTEN * usual:
+        return ""
+    return (
+        f"{failures} of {len(with_it)} attempts that carried it and had to do with"
+        f" {pattern.files[0]} failed, {sum(compared)} of {len(compared)} others"
+    )
+
+
+def _deny(a: Pattern, b: Pattern) -> bool:
+    """They cannot both be right; two measured ones can."""
+    words = [one for one in (a, b) if one.source.is_free_text]
+    if len(words) == 2:
+        return deny(words_of(a.sentence), words_of(b.sentence))
+    if not words:
+        return False
+    (said,) = words
+    (measured,) = (one for one in (a, b) if one is not said)
+    concerned = bool(set(measured.files) & _about(said))
+    return concerned and bool(_FORBIDDEN.search(said.sentence[:1000]))
+
+
+def _settled(pattern: Pattern, against: Pattern) -> Pattern:
+    """The pattern after somebody heard both."""
+    touched = max(pattern.touched, against.touched)
+    pattern = replace(pattern, touched=touched)
+    if pattern.standing is PatternStanding.APPROVED:
+        return pattern
+    said = pattern.source.is_free_text and against.source.is_free_text
+    if against.standing is PatternStanding.APPROVED:
+        return _retired(pattern, f"a person approved the contrary: [{against.id}]")
+    if against.standing is PatternStanding.ESTABLISHED:
+        return _retired(pattern, f"measured otherwise: [{against.id}]")
+    if pattern.standing is PatternStanding.ESTABLISHED:
+        return pattern
+    seen, since = pattern.last_seen, against.last_seen
+    if said and against.story_count >= _CORRECTED_BY and since > seen:
+        return _retired(pattern, f"later stories say the contrary: [{against.id}]")
+    if said and pattern.story_count >= _CORRECTED_BY and seen > since:
+        return pattern
+    reason = f"[{against.id}] says the contrary"
+    return replace(pattern, standing=PatternStanding.DISPUTED, reason=reason)

@@ -1,21 +1,20 @@
 """What is learned, as values.
 
-A `Learning` is what one attempt at a story taught: a few `Note`s with their provenance.  It is
-stored as one YAML file and never changed.  A `SharedEntry` is what everybody has: a pattern
-that was established somewhere, or a person's word.  A `Pattern` is what learnings and entries say
-together; patterns are derived, and the `Index` that holds them can be rebuilt at any time.
+A `Learning`, what one attempt at a story taught, is one YAML file and never changed.  A
+`SharedEntry` is what everybody has: an established pattern, or a person's word.  A `Pattern` is
+what both say together; the `Index` of them is derived and can be rebuilt at any time.
 
-There are two tiers.  What was *measured* (a check that failed and what changed when it turned
-green, files that change together) is evidence, and two passed stories establish it.  What an agent
-*said* is a claim: a proposal, however many stories say it, until a person says yes.
-
-Notes hold text of models, tools and file names.  That text is data: it is redacted and bounded
+What was *measured* (a check that failed and what changed when it turned green, files that change
+together) is evidence, and two passed stories establish it.  What an agent *said* is a proposal,
+however many stories say it, until a person says yes.  Text in notes is data: redacted and bounded
 before it gets here, and `wording` says how far it may travel.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from ralphloop.core.model import Value
+from ralphloop.text.plain import counted
 
 MAX_TEXT = 300
 
@@ -59,8 +58,6 @@ class Note(Saying, kw_only=True):
 
 
 class Learning(Value, kw_only=True):
-    """What one attempt taught."""
-
     task_id: str
     outcome: str  # passed, failed, blocked, set_aside
     timestamp: str  # ISO 8601
@@ -149,6 +146,13 @@ class Pattern(Saying, kw_only=True):
         """A person's yes or no would settle it."""
         standings = PatternStanding.PROPOSED, PatternStanding.DISPUTED, PatternStanding.HELD_BACK
         return self.standing in standings
+
+
+def review_hint(patterns: Iterable[Pattern]) -> list[str]:
+    """How many of them wait for a person, and where; nothing where none does."""
+    count = sum(pattern.waits for pattern in patterns)
+    words = f"{counted(count, 'learning', 'waits')} for your yes or no: ralph learnings review"
+    return [words] if count else []
 
 
 class Index(Value, kw_only=True):

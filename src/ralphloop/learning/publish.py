@@ -1,17 +1,14 @@
 """From the index to files that others read: the shared file, skills, the block in a memory file.
 
-What is published is rendered from what everybody has (`store.share`).  Files are merged into: a
-line stays unless its pattern is known and no longer holds.  Of a memory file only the bytes between
-our two markers are ever changed, and where the markers are damaged, nothing is.  Everything goes
-where the project's agent reads it; a run makes no file that nobody asked for.
-
-Published files get a commit of their own.  A memory file that a person has uncommitted changes in
-is left alone, because our commit would take them along; where the commit is refused, the memory
-file is put back and the rest waits for the next time.
+Files are merged into: a line stays unless its pattern is known and no longer holds.  Of a memory
+file only the bytes between our two markers are ever changed, and where those are damaged, nothing.
+A run makes no file that nobody asked for.  Published files get a commit of their own; a memory file
+with a person's uncommitted changes is left alone, because our commit would take them along.  Where
+the commit is refused, the memory file is put back and the rest waits for the next time.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +19,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.config.model import LearningSection, MemoryFile, SkillStyle
 from ralphloop.errors import RalphError
 from ralphloop.learning import store
-from ralphloop.learning.doubts import GONE
+from ralphloop.learning.aggregate import GONE
 from ralphloop.learning.model import (
     EntryWord,
     Index,
@@ -31,6 +28,7 @@ from ralphloop.learning.model import (
     Pattern,
     PatternStanding,
     SharedEntry,
+    review_hint,
 )
 from ralphloop.learning.skills import (
     HUNK_LINES,
@@ -47,10 +45,9 @@ from ralphloop.project import Project
 from ralphloop.redaction import redact
 from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
 from ralphloop.repo.git import PATHSPECS_ON_STDIN, Git, literal_pathspecs
-from ralphloop.repo.own_files import project_prefix
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import Repository, project_prefix
 from ralphloop.stories.names import slug
-from ralphloop.text.plain import clean, counted
+from ralphloop.text.plain import clean
 
 BEGIN = b"<!-- ralph learned: begin (this block is rewritten; see `ralph learnings`) -->"
 END = b"<!-- ralph learned: end -->"
@@ -67,6 +64,7 @@ _BLOCK_HEADING = (
 )
 _SIZE = (12, 2_400)  # lines and characters of the block, at most
 _HUNK_WIDTH = 100
+_TOLD = ("id", "kind", "text", "lesson", "source", "category", "files")
 _MOST_REPAIRED = 6
 
 
@@ -87,18 +85,6 @@ def goal(root: Path, config: LearningSection, agent: str, *, asked: bool = False
     return Goal(skills, target)
 
 
-def after_story(
-    project: Project, config: LearningSection, *, ended_stories: int, now: float
-) -> list[str]:
-    """Aggregate every so many stories; returns problems in words, never raises."""
-    if not config.enabled or not config.every or ended_stories % config.every:
-        return []
-    try:
-        return list(store.rebuild(project, now=now).problems)
-    except (RalphError, OSError) as error:
-        return [f"learnings were not aggregated: {error}"]
-
-
 def at_end(
     project: Project,
     repo: Repository | None,
@@ -116,17 +102,13 @@ def at_end(
     try:
         learn_from_people(project)
         index, there = store.rebuild(project, now=now), goal(project.root, config, agent)
-        waiting = sum(pattern.waits for pattern in index.patterns)
-        hint = [
-            f"{counted(waiting, 'learning', 'waits')} for your yes or no: ralph learnings review"
-        ]
         if not commit or repo is None:
             done = publish(project, index, there, now=now)
         elif problems := [it for it in repo.problems() if on_branch or it.code != "detached"]:
             done = [f"what was learned was not published: {problems[0].message}"]
         else:
             done = _publish_and_commit(project, index, there, repo, run, now)
-        return [*done, *(hint if waiting else [])]
+        return [*done, *review_hint(index.patterns)]
     except (RalphError, OSError) as error:
         return [f"what was learned was not published: {error}"]
 
@@ -175,11 +157,21 @@ def _repair(root: Path, given_up: Learning) -> tuple[str, tuple[str, ...]] | Non
 
 
 def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[str]:
-    before, _ = store.load_entries(project)
-    entries = _updated(project.root, before, index, store.moment(now))
+    root, moment = project.root, store.moment(now)
+    entries, _ = store.load_entries(project)
+    for one in index.patterns:  # what was established, or refuted, since
+        known = entries.get(one.id)
+        known = known if known and known.word is EntryWord.ESTABLISHED else None
+        if one.standing is PatternStanding.ESTABLISHED:
+            if known is None or (known.text, known.lesson) != (one.text, one.lesson):
+                hunk = _hunk(root, one)
+                entries[one.id] = entry_of(one, EntryWord.ESTABLISHED, moment, hunk=hunk)
+        elif known and one.standing is PatternStanding.RETIRED and one.reason != GONE:
+            changes = {"word": EntryWord.RETIRED, "reason": one.reason, "at": moment}
+            entries[one.id] = msgspec.structs.replace(known, **changes)
     has_skills, done = there.skills != "off", []
-    if entries and (has_skills or there.memory or store.shared_file(project.root).is_file()):
-        done = [store.share(project.root, entries.values(), has_skills=has_skills)]
+    if entries and (has_skills or there.memory or store.shared_file(root).is_file()):
+        done = [store.share(root, entries.values(), has_skills=has_skills)]
     fit = {one.id for one in index.patterns if one.is_published}
     lost = (entries.keys() | {one.id for one in index.patterns}) - fit
     patterns = [
@@ -190,45 +182,15 @@ def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[
     ]
     return [
         *filter(None, done),
-        *publish_skills(project.root, patterns, there.skills, lost),
-        *publish_block(project.root, patterns, there.memory, lost),
+        *publish_skills(root, patterns, there.skills, lost),
+        *publish_block(root, patterns, there.memory, lost),
     ]
 
 
-def _updated(
-    root: Path, before: Mapping[str, SharedEntry], index: Index, now: str
-) -> dict[str, SharedEntry]:
-    """The entries with what was established, or refuted, since."""
-    entries = dict(before)
-    for one in index.patterns:
-        known = entries.get(one.id)
-        if one.standing is PatternStanding.ESTABLISHED:
-            same = known and (known.text, known.lesson) == (one.text, one.lesson)
-            if not (same and known and known.word is EntryWord.ESTABLISHED):
-                entries[one.id] = entry_of(one, EntryWord.ESTABLISHED, now, hunk=_hunk(root, one))
-            continue
-        refuted = one.standing is PatternStanding.RETIRED and one.reason != GONE
-        if known and known.word is EntryWord.ESTABLISHED and refuted:
-            changes = {"word": EntryWord.RETIRED, "reason": one.reason, "at": now}
-            entries[one.id] = msgspec.structs.replace(known, **changes)
-    return entries
-
-
 def entry_of(pattern: Pattern, word: EntryWord, now: str, *, hunk: str = "") -> SharedEntry:
-    """What everybody is told of a pattern."""
-    return SharedEntry(
-        id=pattern.id,
-        word=word,
-        kind=pattern.kind,
-        text=pattern.text,
-        lesson=pattern.lesson,
-        source=pattern.source,
-        at=now,
-        category=pattern.category,
-        files=pattern.files,
-        commit=pattern.commit[:12],
-        hunk=hunk or pattern.hunk,
-    )
+    told = {name: getattr(pattern, name) for name in _TOLD}
+    commit, hunk = pattern.commit[:12], hunk or pattern.hunk
+    return SharedEntry(**told, word=word, at=now, commit=commit, hunk=hunk)
 
 
 def _hunk(root: Path, pattern: Pattern) -> str:
@@ -238,11 +200,8 @@ def _hunk(root: Path, pattern: Pattern) -> str:
     plain = ("--format=", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv")
     ended = Git(root).attempt("show", *plain, pattern.commit, "--", *pattern.files[:1])
     text = redact(clean(ended.stdout[:65_536].decode("utf-8", "replace")))
-    changed = [
-        line[:_HUNK_WIDTH]
-        for line in text.splitlines()
-        if line[:1] in ("+", "-") and not line.startswith(("+++ ", "--- "))
-    ]
+    lines = (line[:_HUNK_WIDTH] for line in text.splitlines() if line[:1] in ("+", "-"))
+    changed = [line for line in lines if not line.startswith(("+++ ", "--- "))]
     return "\n".join(changed[:HUNK_LINES])
 
 
@@ -264,24 +223,19 @@ def _publish_and_commit(
     ]
     paths = [f"{prefix}{path}" for path in (*ours, *([target.name] if target else []))]
     paths += [f"{prefix}{name}" for name in store.PLACES]
-    refused = _commit(repo, paths, run)
-    if not refused:
-        return [*done, *dirty]
+    message = with_trailers("Learned from this run", {"Ralph-Run": run})
+    try:
+        result = commit_paths(repo, paths, message)
+        if result.status is not CommitStatus.REFUSED:
+            return [*done, *dirty]
+        refused = result.feedback
+    except RalphError as error:
+        refused = error.message
     if target is not None:
         target.unlink(missing_ok=True) if before is None else target.write_bytes(before)
     specs = literal_pathspecs(paths)
     repo.git.writing().attempt("reset", "--quiet", *PATHSPECS_ON_STDIN, stdin=specs)
     return [f"what was learned was not committed: {refused}"]
-
-
-def _commit(repo: Repository, paths: list[str], run: str) -> str:
-    """Why the commit was refused; empty where it was not, or there was nothing to commit."""
-    message = with_trailers("Learned from this run", {"Ralph-Run": run})
-    try:
-        result = commit_paths(repo, paths, message)
-    except RalphError as error:
-        return error.message
-    return result.feedback if result.status is CommitStatus.REFUSED else ""
 
 
 # --- the block -------------------------------------------------------------------------------
@@ -295,17 +249,18 @@ def memory_file(root: Path, setting: MemoryFile, agent: str = "") -> Path | None
         return root / setting
     claude, agents = root / "CLAUDE.md", root / "AGENTS.md"
     names = _READ_BY.get(agent, ("CLAUDE.md", "AGENTS.md", "GEMINI.md"))
-    if claude.name in names and agents.exists() and claude.exists() and _points_to_agents(claude):
-        return agents
+    if claude.name in names and agents.exists() and claude.exists():
+        # A link to AGENTS.md, or a file that says nothing but to read it.
+        text = (read(claude) or b"").strip()
+        points = len(text) <= _POINTER and b"AGENTS.md" in text and BEGIN not in text
+        if points or (claude.is_symlink() and claude.resolve().name == "AGENTS.md"):
+            return agents
     there = [root / name for name in names if (root / name).exists()]
     return there[0] if there else root / names[0]
 
 
 def publish_block(
-    root: Path,
-    patterns: Sequence[Pattern],
-    path: Path | None,
-    lost: AbstractSet[str] = frozenset(),
+    root: Path, patterns: Sequence[Pattern], path: Path | None, lost: AbstractSet[str] = frozenset()
 ) -> list[str]:
     """Bring the block up to date; returns what was done, in words."""
     if path is None:
@@ -366,11 +321,3 @@ def read_by(root: Path, config: LearningSection, agent: str) -> tuple[str, dict[
 def _block(text: bytes) -> str:
     start, end = text.find(BEGIN), text.find(END)
     return text[start:end].decode("utf-8", "surrogateescape") if 0 <= start < end else ""
-
-
-def _points_to_agents(claude: Path) -> bool:
-    """True for a link to AGENTS.md, or a file that says nothing but to read it."""
-    if claude.is_symlink() and claude.resolve().name == "AGENTS.md":
-        return True
-    text = (read(claude) or b"").strip()
-    return len(text) <= _POINTER and b"AGENTS.md" in text and BEGIN not in text

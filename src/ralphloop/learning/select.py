@@ -1,14 +1,12 @@
 """Which patterns a story is given, within a budget, and whether it is given any.
 
-A pattern belongs to a story if the story names one of its files, or is about the same area, or
-shares rare words with it; those with most in common come first.  Words of agents come along only
-with a file that the story names.  What the agent reads by itself, in a skill or in its memory file,
-is not repeated.  The text is data in a fence that it cannot close, under a heading that says so.
+A pattern belongs to a story that names one of its files, is about the same area or shares rare
+words with it; words of agents only where it names a file.  What the agent reads by itself is not
+repeated.  The text is data in a fence that it cannot close.
 
-Whether any of it helps is an experiment: once something is established, one story in
-`learning.holdout` runs without all of it.  Which ones is drawn from what the story asks for, so it
-is the same at every attempt and has nothing to do with how it goes; and only stories that would
-have been given something take part, on either side.
+Whether any of it helps is an experiment: one story in `learning.holdout` runs without all of it.
+Which ones is drawn from what the story asks for, so it is the same at every attempt and has nothing
+to do with how it goes; only stories that would have been given something take part, on either side.
 """
 
 import hashlib
@@ -20,7 +18,7 @@ from collections.abc import Set as AbstractSet
 
 from ralphloop.config.model import LearningSection
 from ralphloop.core.iteration import Carried, LearningShare
-from ralphloop.core.story import Story
+from ralphloop.core.model import Story
 from ralphloop.learning import store
 from ralphloop.learning.capturing import INVITATION, content_of
 from ralphloop.learning.model import Index, NoteKind, Pattern, PatternStanding
@@ -71,7 +69,10 @@ def carry(project: Project, story: Story | None, *, config: LearningSection, age
     room = config.budget_tokens * CHARS_PER_TOKEN - _AROUND - len(question)
     lines = _fitting(_chosen(index, story, loaded.keys()), room)
     trial = bool(story and (lines or loaded)) and any(one.is_published for one in index.patterns)
-    held_out = trial and story is not None and is_held_out(story, config.holdout)
+    held_out = False
+    if trial and story is not None and config.holdout:  # drawn once for all attempts at the story
+        drawn = hashlib.sha256(f"held out? {content_of(story)}".encode()).digest()
+        held_out = int.from_bytes(drawn[:8]) % config.holdout == 0
     told = f"{_HEADING}\n{fenced(chr(10).join(lines.values()))}\n\n" if lines else ""
     if held_out:
         told = f"{_WITHOUT}\n\n" if loaded else ""
@@ -88,12 +89,6 @@ def carry(project: Project, story: Story | None, *, config: LearningSection, age
         trial=trial and bool(config.holdout),
     )
     return Carried(text=text, share=share)
-
-
-def is_held_out(story: Story, one_in: int) -> bool:
-    """Drawn once for all attempts at the story."""
-    drawn = hashlib.sha256(f"held out? {content_of(story)}".encode()).digest()
-    return bool(one_in) and int.from_bytes(drawn[:8]) % one_in == 0
 
 
 def _chosen(index: Index, story: Story | None, loaded: AbstractSet[str]) -> list[Pattern]:
@@ -116,8 +111,11 @@ def _chosen(index: Index, story: Story | None, loaded: AbstractSet[str]) -> list
     common = max(3.0, _RARE * len(usable))
 
     def relevance(pattern: Pattern) -> float:
-        if _names(named, pattern):
-            return 3.0
+        # The story names one of its files, by its path, its name or its directory.
+        for path in map(str.lower, pattern.files):
+            parent, _, name = path.rpartition("/")
+            if {path, name} & named or (parent and parent in named):
+                return 3.0
         if pattern.standing is PatternStanding.PROPOSED:
             return 0.0  # words go with the files they name, or not at all
         rare = sum(frequency[word] <= common for word in words.intersection(pattern.words))
@@ -128,15 +126,6 @@ def _chosen(index: Index, story: Story | None, loaded: AbstractSet[str]) -> list
     valued = [(relevance(one) * one.score, one) for one in usable]
     fitting = [(value, one) for value, one in valued if value > 0]
     return [one for _, one in sorted(fitting, key=lambda pair: (-pair[0], pair[1].id))]
-
-
-def _names(named: AbstractSet[str], pattern: Pattern) -> bool:
-    """The story names a file of the pattern, by its path, its name or its directory."""
-    for path in map(str.lower, pattern.files):
-        parent, _, name = path.rpartition("/")
-        if {path, name} & named or (parent and parent in named):
-            return True
-    return False
 
 
 def _fitting(patterns: Iterable[Pattern], characters: int) -> dict[str, str]:

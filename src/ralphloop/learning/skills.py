@@ -2,11 +2,8 @@
 
 The last line of a skill carries a mark of every line above it.  Where they no longer fit, a person
 has edited the file: it is theirs from then on, and new versions are only proposed beside it.  Two
-of our versions that git merged by union still fit their two marks, and are written anew.
-
-A line stays unless its pattern is known and no longer holds; a skill that is left with too few is
-removed.  In a file that agents load every pattern is one harmless line that ends in its id, and a
-hunk is indented, so that it is nothing but text.
+of our versions that git merged by union still fit their two marks, and are written anew.  Every
+pattern is one harmless line that ends in its id, and hunks are indented: nothing but text.
 """
 
 import hashlib
@@ -39,10 +36,7 @@ _SIZE = (25, 16_000)  # lines and characters, at most
 
 
 def publish_skills(
-    root: Path,
-    patterns: Sequence[Pattern],
-    style: SkillStyle,
-    lost: AbstractSet[str] = frozenset(),
+    root: Path, patterns: Sequence[Pattern], style: SkillStyle, lost: AbstractSet[str] = frozenset()
 ) -> list[str]:
     """Write, propose or remove skills; returns what was done, in words."""
     done = []
@@ -51,7 +45,12 @@ def publish_skills(
         known = [one for one in patterns if one.is_published and one.category == about]
         before = our_skill(root / path)
         there = lines_in(before)
-        lines = merged_lines(there, {one.id: _line(one) for one in known}, lost, _SIZE)
+        ours: dict[str, str] = {}
+        for one in known:  # with the commit that shows it
+            has_example = re.fullmatch(r"[0-9a-f]{7,64}", one.commit)
+            shown = f" (`git show {one.commit[:12]}`)" if has_example else ""
+            ours[one.id] = f"- {plain_line(one.sentence, 500)}{shown} [{one.id}]"
+        lines = merged_lines(there, ours, lost, _SIZE)
         strange = lines.keys() - {one.id for one in known}
         if strange or len(known) >= ENOUGH_PATTERNS:
             if lines != there or len(_MADE.findall(before)) > 1:
@@ -86,13 +85,6 @@ def places(style: SkillStyle) -> dict[str, str]:
     return {name: place.format(name) for name in names}
 
 
-def _line(pattern: Pattern) -> str:
-    """The pattern, and the commit that shows it."""
-    example = pattern.commit[:12] if re.fullmatch(r"[0-9a-f]{7,64}", pattern.commit) else ""
-    shown = f" (`git show {example}`)" if example else ""
-    return f"- {plain_line(pattern.sentence, 500)}{shown} [{pattern.id}]"
-
-
 def _render(about: str, lines: Mapping[str, str], known: Sequence[Pattern]) -> str:
     files = dict.fromkeys(path for one in known for path in one.files)
     where = ", ".join(list(files)[:_MOST_FILES]) or "see below"
@@ -112,17 +104,16 @@ def _render(about: str, lines: Mapping[str, str], known: Sequence[Pattern]) -> s
     for title, are_gotchas in (("Patterns", False), ("Gotchas", True)):
         chosen = [line for key, line in lines.items() if (key in gotchas) is are_gotchas]
         sections += [f"## {title}\n\n" + "\n".join(chosen)] if chosen else []
-    if shown := [one for one in known if one.hunk and one.id in lines][:_MOST_EXAMPLES]:
-        sections += ["## Examples", *map(_example, shown)]
+    shown = [one for one in known if one.hunk and one.id in lines][:_MOST_EXAMPLES]
+    if shown:
+        sections.append("## Examples")
+    for one in shown:
+        hunk = clean(one.hunk).replace("!`", "! `").splitlines()[:HUNK_LINES]
+        named = f"`{one.files[0]}`" if one.files else "It"
+        sections.append("\n".join([f"{named} [{one.id}]:\n", *(f"    {line}" for line in hunk)]))
     body = "\n\n".join(sections)
     marks = " ".join(sorted({_mark(line) for line in body.splitlines()}))
     return f"{body}\n\n<!-- made by ralph from learnings: {marks} -->\n"
-
-
-def _example(pattern: Pattern) -> str:
-    hunk = clean(pattern.hunk).replace("!`", "! `").splitlines()[:HUNK_LINES]
-    named = f"`{pattern.files[0]}`" if pattern.files else "It"
-    return "\n".join([f"{named} [{pattern.id}]:\n", *(f"    {line}" for line in hunk)])
 
 
 def is_ours(text: str) -> bool:
@@ -163,9 +154,6 @@ def _write(root: Path, path: str, text: str) -> str:
     return "updated" if existing else "made"
 
 
-# --- lines of published files ----------------------------------------------------------------
-
-
 def lines_in(text: str) -> dict[str, str]:
     """Published lines by the pattern they are about; a line that names none is its own."""
     lines = (line for line in text.splitlines() if line.startswith("- "))
@@ -180,12 +168,12 @@ def merged_lines(
 ) -> dict[str, str]:
     """Lines of others stay, each line where it stood; ours come in while there is room."""
     said = [words_of(_ID.sub("", line)) for line in ours.values()]
-
-    def repeats(line: str) -> bool:  # under another id
-        return any(is_same(words_of(_ID.sub("", line)), known) for known in said)
-
-    others = {key: line for key, line in before.items() if key not in lost and key not in ours}
-    lines = {key: line for key, line in others.items() if not repeats(line)}
+    lines: dict[str, str] = {}
+    for key, line in before.items():
+        words = words_of(_ID.sub("", line))
+        repeated = any(is_same(words, known) for known in said)  # under another id
+        if key not in lost and key not in ours and not repeated:
+            lines[key] = line
     most, room = size[0], size[1] - sum(map(len, lines.values()))
     for key, line in ours.items():
         if len(line) < room and len(lines) < most:

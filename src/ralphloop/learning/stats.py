@@ -1,30 +1,58 @@
 """One place for all numbers: runs, stories, money, tokens, failures, and what learning does.
 
-Everything is read off the journal in one pass, run by run.  The iterations of a story make one
-*work* on it; a story that is opened again after it passed is a new one, because ids return in the
-next story file.  Whether learning helps is `effect`'s to say.
+A story that is opened again after it passed is a new one: ids return in the next story file.
+
+Held out stories are compared with all others of the experiment, with 95 % intervals that also hold
+for few (`benchmarks/bench_learning_intervals.py`): Newcombe's for pass rates; Welch's for attempts,
+with one made-up story of two attempts on each side, because a handful that all passed at once would
+look as if they could do nothing else; Welch's for the logarithms of dollars and tokens.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from statistics import fmean, variance
 
 from ralphloop.config.model import Config, LearningSection, policy_of
 from ralphloop.core import readable
 from ralphloop.core.iteration import LearningShare
-from ralphloop.core.model import Outcome
+from ralphloop.core.model import Outcome, Value
 from ralphloop.core.policy import Policy, Preset
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
 from ralphloop.learning import store
 from ralphloop.learning.capturing import ended_as
-from ralphloop.learning.effect import LearningEffect, TrialStory, compare
 from ralphloop.learning.skills import made_skills
 from ralphloop.project import Project
 
 MAX_RUNS = 500
+ENOUGH_STORIES = 20
+ENOUGH_HELD_OUT = 5
+TOO_EARLY = "too early to tell"
+_Z = 1.96
 _SUMS = ("iterations", "cost_usd", "unpriced", "active_s", "waited_s")
+
+
+class Difference(Value, kw_only=True, omit_defaults=False):
+    """A difference with its 95 % interval: points of 1, attempts, or shares (-0.1: 10 % fewer)."""
+
+    change: float
+    low: float
+    high: float
+
+
+class LearningEffect(Value, kw_only=True, omit_defaults=False):
+    """What carrying learnings changes; nothing where it is too early to tell."""
+
+    n_with: int = 0
+    n_without: int = 0
+    first: Difference | None = None
+    attempts: Difference | None = None
+    cost: Difference | None = None
+    tokens: Difference | None = None
+    sentence: str = TOO_EARLY
 
 
 @dataclass
@@ -56,21 +84,16 @@ class Stats:
 
 
 @dataclass(kw_only=True)
-class _Work(TrialStory):
+class TrialStory:
     """Everything that was done on one story until it ended."""
 
-    given: LearningShare  # to its first start
+    first: bool = False  # it passed at its first attempt
+    attempts: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    given: LearningShare = field(default_factory=LearningShare)  # to its first start
     ended: str = ""
     starts: set[tuple[str, int]] = field(default_factory=set)  # run and number
-
-    def add(self, iteration: IterationRecord) -> None:
-        ended = ended_as(iteration)
-        self.attempts += bool(ended)
-        self.first |= ended == "passed" and self.attempts == 1
-        self.ended = ended or self.ended
-        self.tokens += iteration.total_tokens
-        self.cost_usd += iteration.cost_usd
-        self.starts.add((iteration.run, iteration.n))
 
 
 def gather(project: Project, journal: Queries, config: LearningSection) -> Stats:
@@ -86,30 +109,35 @@ def gather(project: Project, journal: Queries, config: LearningSection) -> Stats
         prompt_budget=config.budget_tokens,
         **{name: sum(getattr(one, name) for one in totals) for name in _SUMS},
     )
-    works: list[_Work] = []
-    unpassed: dict[str, _Work] = {}  # by story
+    works: list[TrialStory] = []
+    unpassed: dict[str | None, TrialStory] = {}  # by story
     for run, config_then in zip(runs, settings, strict=True):
         finished = [one for one in journal.every_iteration(run.id) if one.finished_at is not None]
         _add_runaways(stats, policy_of(config_then), finished)
         for iteration in finished:
-            _add_iteration(stats, iteration)
-            if iteration.story is not None:
-                if iteration.story not in unpassed:
-                    unpassed[iteration.story] = _Work(given=iteration.record.learning)
-                    works.append(unpassed[iteration.story])
-                work = unpassed[iteration.story]
-                work.add(iteration)
-                if iteration.record.verdict.passed:
-                    del unpassed[iteration.story]
+            story = iteration.story
+            if story not in unpassed:
+                unpassed[story] = TrialStory(given=iteration.record.learning)
+                works += [unpassed[story]] if story is not None else []
+            _add_iteration(stats, iteration, unpassed[story])
+            if iteration.record.verdict.passed:
+                del unpassed[story]
     stats.stories.update(work.ended or "open" for work in works)
     _add_learning(stats, project, config, works)
     return stats
 
 
-def _add_iteration(stats: Stats, iteration: IterationRecord) -> None:
+def _add_iteration(stats: Stats, iteration: IterationRecord, work: TrialStory) -> None:
+    ended = ended_as(iteration)
+    work.attempts += bool(ended)
+    work.first |= ended == "passed" and work.attempts == 1
+    work.ended = ended or work.ended
+    work.tokens += iteration.total_tokens
+    work.cost_usd += iteration.cost_usd
+    work.starts.add((iteration.run, iteration.n))
     if iteration.outcome != Outcome.COMPLETED:
         stats.failures[iteration.outcome] += 1
-    elif ended_as(iteration) == "failed" and iteration.record.analysis.story_claimed:
+    elif ended == "failed" and iteration.record.analysis.story_claimed:
         stats.failures["claimed, but not proven"] += 1
     if added := iteration.record.learning.tokens:
         stats.prompts += 1
@@ -132,7 +160,7 @@ def _add_runaways(stats: Stats, policy: Policy, finished: Sequence[IterationReco
 
 
 def _add_learning(
-    stats: Stats, project: Project, config: LearningSection, works: Sequence[_Work]
+    stats: Stats, project: Project, config: LearningSection, works: Sequence[TrialStory]
 ) -> None:
     learnings, _ = store.load_all(project)
     index = store.load_index(project)
@@ -152,3 +180,79 @@ def _add_learning(
     stats.effect = compare(with_them, without)
     if not config.holdout and not stats.effect.n_without:
         stats.effect = LearningEffect(sentence="not compared: learning.holdout is 0")
+
+
+# --- does it help? ---------------------------------------------------------------------------
+
+
+def compare(with_them: Sequence[TrialStory], without: Sequence[TrialStory]) -> LearningEffect:
+    """Stories that were given what was learned against those that were held out."""
+    n_with, n_without = len(with_them), len(without)
+    if n_with + n_without < ENOUGH_STORIES or min(n_with, n_without) < ENOUGH_HELD_OUT:
+        words = f"{TOO_EARLY} ({n_with} with learnings, {n_without} held out)"
+        return LearningEffect(n_with=n_with, n_without=n_without, sentence=words)
+    sides = with_them, without
+    # Newcombe's interval: each side's share with its own.
+    shares = (_wilson(sum(one.first for one in side), len(side)) for side in sides)
+    (p, low_p, high_p), (q, low_q, high_q) = shares
+    down, up = math.hypot(p - low_p, high_q - q), math.hypot(high_p - p, q - low_q)
+    first = Difference(change=p - q, low=p - q - down, high=p - q + up)
+    attempts = welch(*([2.0, *(float(one.attempts) for one in side)] for side in sides))
+    tokens = _ratio([[float(one.tokens) for one in side] for side in sides])
+    cost = _ratio([[one.cost_usd for one in side] for side in sides])
+    said = [
+        f"passed at the first attempt {_words(first, 'more', 'less', 100, '{:.0f} points')} often",
+        f"took {_words(attempts, 'more', 'fewer', 1, '{:.2f}')} attempts",
+        *([f"cost {_words(cost, 'more', 'less', 100, '{:.0f} %')}"] if cost else []),
+        *([f"used {_words(tokens, 'more', 'fewer', 100, '{:.0f} %')} tokens"] if tokens else []),
+    ]
+    found = filter(None, (first, attempts, cost, tokens))
+    clear = any(not one.low <= 0 <= one.high for one in found)
+    return LearningEffect(
+        n_with=n_with,
+        n_without=n_without,
+        first=first,
+        attempts=attempts,
+        cost=cost,
+        tokens=tokens,
+        sentence=f"{'' if clear else 'no effect seen: '}stories with learnings {'; '.join(said)}"
+        f" (95 % intervals; {n_with} with, {n_without} held out at random)",
+    )
+
+
+def _words(found: Difference, more: str, less: str, scale: float, form: str) -> str:
+    def one(value: float) -> str:
+        return f"{form.format(abs(value) * scale)} {less if value < 0 else more}"
+
+    return f"{one(found.change)} ({one(found.low)} to {one(found.high)})"
+
+
+def _wilson(count: int, total: int) -> tuple[float, float, float]:
+    share, z2 = count / total, _Z * _Z / total
+    middle = (share + z2 / 2) / (1 + z2)
+    half = _Z * math.sqrt(share * (1 - share) / total + z2 / (4 * total)) / (1 + z2)
+    return share, middle - half, middle + half
+
+
+def welch(with_them: Sequence[float], without: Sequence[float]) -> Difference:
+    """The difference of two means whose spreads may differ."""
+    a, b = variance(with_them) / len(with_them), variance(without) / len(without)
+    change, half = fmean(with_them) - fmean(without), 0.0
+    if a + b:
+        freedom = (a + b) ** 2 / (a * a / (len(with_them) - 1) + b * b / (len(without) - 1))
+        half = students_t(freedom) * math.sqrt(a + b)
+    return Difference(change=change, low=change - half, high=change + half)
+
+
+def students_t(freedom: float) -> float:
+    """Student's t at 97.5 %, by its expansion around the normal (within 1 % from 2 on)."""
+    return 1.96 + 2.372 / freedom + 2.822 / freedom**2 + 2.556 / freedom**3 + 1.59 / freedom**4
+
+
+def _ratio(sides: Sequence[Sequence[float]]) -> Difference | None:
+    """How many times as much; nothing where some of it is unknown."""
+    if not all(value > 0 for side in sides for value in side):
+        return None
+    found = welch(*([math.log(value) for value in side] for side in sides))
+    low, change, high = map(math.expm1, (found.low, found.change, found.high))
+    return Difference(change=change, low=low, high=high)

@@ -1,27 +1,22 @@
 """What was learned, on disk: the directory `.ralph/learnings`, and the file that everybody has.
 
-The YAML files are the truth and are only ever added, in the shape people know: successes, failures,
-discoveries.  Every value in them is written as JSON, which is YAML too; what a person makes of a
-file is read as well.  The JSON files are derived and may be deleted: the index, and `parsed.json`
-with what was read before, because a YAML library takes its time.  The newest `MAX_LEARNINGS` files
-are read, older ones rest.
+The YAML files are the truth and are only ever added.  Every value in them is written as JSON, which
+is YAML too; what a person makes of a file is read as well.  The JSON files are derived and may be
+deleted; `parsed.json` is kept because a YAML library takes its time.
 
-What everybody has is one tracked file beside the published skills, one line an entry.  Lines are
-JSON, sorted by id, so two clones that learned apart mostly merge by themselves; with `merge=union`
-in `.gitattributes` always.  Of two lines about one pattern the later one holds, and lines that are
-none (marks of a conflict) are left out and named, so the file can be read in any state a merge
-leaves it in.  Nothing is ever removed: what no longer holds says so.  A pattern gets in once it is
-established, and a person's word about it at once; of agents' words that somebody forgot everybody
-gets the id alone.
+What everybody has is one tracked file of JSON lines sorted by id, so two clones that learned apart
+mostly merge by themselves; with `merge=union` in `.gitattributes` always.  Any state a merge leaves
+can be read: of two lines about one pattern the later one holds, lines that are none are left out
+and named.  Nothing is ever removed: what no longer holds says so.  A pattern gets in once it is
+established, a person's word at once; of agents' words that somebody forgot the id alone.
 
-`decisions.yaml` holds what only this machine may know of a decision: the words of agents that a
-person forgot, and decisions of older versions.  It is no cache, so one that cannot be read is an
-error, not an empty list.
+`decisions.yaml` holds what only this machine may know: the words that were forgotten, and decisions
+of older versions.  It is no cache, so one that cannot be read is an error, not an empty list.
 """
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,15 +27,7 @@ from msgspec.structs import replace
 from ralphloop.atomic import write_atomic
 from ralphloop.errors import InputError, RalphError
 from ralphloop.learning.aggregate import aggregate
-from ralphloop.learning.model import (
-    MAX_TEXT,
-    EntryWord,
-    Index,
-    Learning,
-    Note,
-    NoteKind,
-    SharedEntry,
-)
+from ralphloop.learning.model import MAX_TEXT, EntryWord, Index, Learning, NoteKind, SharedEntry
 from ralphloop.learning.wording import is_plain_path
 from ralphloop.project import Project
 from ralphloop.room import read_regular
@@ -74,15 +61,13 @@ def directory(project: Project) -> Path:
     return project.directory / "learnings"
 
 
-# --- learnings -------------------------------------------------------------------------------
-
-
 def save(project: Project, name: str, learning: Learning) -> None:
-    _write(project, name, render(learning))
+    path = directory(project) / name
+    write_atomic(path, render(learning), within=project.directory, durable=False, parents=True)
 
 
 def load_all(project: Project) -> tuple[list[Learning], list[str]]:
-    """All learnings, oldest first, and what could not be read, in words."""
+    """The newest learnings, oldest first, and what could not be read, in words."""
     place, known = directory(project), _derived(project, _PARSED, dict[str, _Parsed]) or {}
     found, problems = dict[str, _Parsed](), list[str]()
     names = (path.name for path in place.glob("learning-*.yaml"))
@@ -96,7 +81,8 @@ def load_all(project: Project) -> tuple[list[Learning], list[str]]:
         except (OSError, ValueError) as error:
             problems.append(f"{name}: {str(error)[:200]}")
     if found.keys() != known.keys() or any(found[name] is not known[name] for name in found):
-        _write(project, _PARSED, msgspec.json.encode(found))
+        data, room = msgspec.json.encode(found), project.directory
+        write_atomic(place / _PARSED, data, within=room, durable=False, parents=True)
     learnings = (learning for _, learning in found.values())
     return sorted(learnings, key=lambda one: (one.timestamp, one.iteration)), problems[:20]
 
@@ -104,8 +90,16 @@ def load_all(project: Project) -> tuple[list[Learning], list[str]]:
 def render(learning: Learning) -> bytes:
     lines = _mapping({key: getattr(learning, key) for key in _HEAD})
     for kind, section in SECTIONS.items():
-        entries = [_entry(note) for note in learning.notes if note.kind is kind]
-        lines += [f"{section}:" if entries else f"{section}: []", *_listed(entries, indent="  ")]
+        notes = [note for note in learning.notes if note.kind is kind]
+        lines.append(f"{section}:" if notes else f"{section}: []")
+        for note in notes:
+            entry: dict[str, Any] = {"description": note.text}
+            if kind is NoteKind.SUCCESS:
+                entry = {"pattern": note.text, "category": note.category, "reusable": True}
+            elif kind is NoteKind.FAILURE:
+                entry = {"pattern": note.text, "lesson": note.lesson}
+            more = {"category": note.category, "source": note.source, "evidence": note.evidence}
+            lines += _mapping({**entry, **more}, "    ", listed=True)
     lines.append("provenance:")
     lines += _mapping({key: getattr(learning, key) for key in _PROVENANCE}, indent="  ")
     return "\n".join([*lines, ""]).encode()
@@ -126,27 +120,15 @@ def parse(text: str) -> Learning:
     return msgspec.convert(flat, Learning)
 
 
-def _entry(note: Note) -> dict[str, Any]:
-    main = "description" if note.kind is NoteKind.DISCOVERY else "pattern"
-    lesson = {"lesson": note.lesson} if note.kind is NoteKind.FAILURE else {}
-    reusable = {"reusable": True} if note.kind is NoteKind.SUCCESS else {}
-    about = {"category": note.category, **reusable}
-    return {main: note.text, **lesson, **about, "source": note.source, "evidence": note.evidence}
-
-
-def _listed(entries: Iterable[Mapping[str, Any]], indent: str = "") -> Iterator[str]:
-    for entry in entries:
-        first, *rest = _mapping(entry, f"{indent}  ")
-        yield from (f"{indent}- {first.strip()}", *rest)
-
-
-def _mapping(values: Mapping[str, Any], indent: str = "") -> list[str]:
+def _mapping(values: Mapping[str, Any], indent: str = "", *, listed: bool = False) -> list[str]:
     """One line a value: JSON, and within it only characters that YAML allows."""
     lines = []
     for key, value in values.items():
         made = msgspec.json.encode(value).decode()
         made = _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", made)
         lines.append(f"{indent}{key}: {made}")
+    if listed:
+        lines[0] = f"{indent[2:]}- {lines[0].strip()}"
     return lines
 
 
@@ -172,9 +154,6 @@ def _load_yaml(text: str) -> Any:
         raise ValueError(f"is not readable as YAML: {str(error)[:200]}") from None
 
 
-# --- patterns --------------------------------------------------------------------------------
-
-
 def rebuild(project: Project, *, now: float) -> Index:
     learnings, problems = load_all(project)
     entries, unread = load_entries(project)
@@ -184,7 +163,8 @@ def rebuild(project: Project, *, now: float) -> Index:
     )
     index = replace(index, problems=(*problems, *unread))
     if directory(project).is_dir():  # looking at a project that never learned leaves no trace in it
-        _write(project, _INDEX, msgspec.json.encode(index))
+        data, room = msgspec.json.encode(index), project.directory
+        write_atomic(directory(project) / _INDEX, data, within=room, durable=False)
     return index
 
 
@@ -228,33 +208,38 @@ def load_entries(project: Project) -> tuple[dict[str, SharedEntry], list[str]]:
 def decide(project: Project, decided: Sequence[SharedEntry]) -> None:
     """Keep a person's word, for everybody; words of agents that were forgotten stay here."""
     kept = _merged([*_decisions(project), *decided])
-    entries = [msgspec.to_builtins(entry) for entry in kept.values()]
-    _write(project, _DECISIONS, "\n".join([*_listed(entries), ""]).encode(), durable=True)
+    entries = (msgspec.to_builtins(entry) for entry in kept.values())
+    lines = [line for entry in entries for line in _mapping(entry, "  ", listed=True)]
+    path, data = directory(project) / _DECISIONS, "\n".join([*lines, ""]).encode()
+    write_atomic(path, data, within=project.directory, parents=True)
     share(project.root, decided)
 
 
 def share(root: Path, entries: Iterable[SharedEntry], *, has_skills: bool = False) -> str:
     """Tell everybody; what was done, in words, empty where the file says the same already."""
-    path, (known, _) = shared_file(root, has_skills=has_skills), _shared(root)
-    told = _merged([*known, *map(_for_everybody, entries)]).values()
-    data = b"".join(msgspec.json.encode(entry) + b"\n" for entry in told)
+    path, (told, _) = shared_file(root, has_skills=has_skills), _shared(root)
+    for one in entries:
+        # Of words that are forgotten or undecided others get nothing but the id.
+        bare = SharedEntry(id=one.id, word=one.word, kind=one.kind, source=one.source, at=one.at)
+        holds = one.word in (EntryWord.APPROVED, EntryWord.ESTABLISHED)
+        told.append(bare if one.source.is_free_text and not holds else one)
+    data = b"".join(msgspec.json.encode(entry) + b"\n" for entry in _merged(told).values())
     before = read_regular(path) if path.is_file() else b""
     if data == before:
         return ""
     write_atomic(path, data, within=root, parents=True)
     name = path.relative_to(root).as_posix()
-    return f"updated {name}" if before else f"made {name}{_offer(root, name)}"
-
-
-def _offer(root: Path, name: str) -> str:
-    """The lines that keep merges free of conflicts, where they are not there yet."""
-    lines = [f"{name} merge=union", ".claude/skills/*-learned/SKILL.md merge=union"]
+    if before:
+        return f"updated {name}"
+    # The lines that keep merges free of conflicts, where they are not there yet.
     try:
-        known = read_regular(root / ".gitattributes").decode("utf-8")
+        attributes = read_regular(root / ".gitattributes").decode("utf-8")
     except (OSError, ValueError):
-        known = ""
-    missing = " and ".join(f"`{line}`" for line in lines if line not in known)
-    return f" (for merges without conflicts, add to .gitattributes: {missing})" if missing else ""
+        attributes = ""
+    lines = f"{name} merge=union", ".claude/skills/*-learned/SKILL.md merge=union"
+    missing = " and ".join(f"`{line}`" for line in lines if line not in attributes)
+    hint = f" (for merges without conflicts, add to .gitattributes: {missing})" if missing else ""
+    return f"made {name}{hint}"
 
 
 def _shared(root: Path) -> tuple[list[SharedEntry], list[str]]:
@@ -292,26 +277,12 @@ def _bounded(entry: SharedEntry) -> SharedEntry:
 def _merged(entries: Iterable[SharedEntry]) -> dict[str, SharedEntry]:
     """One entry a pattern, by id: the latest, and of two at once the one that says more."""
     found: dict[str, SharedEntry] = {}
-    for entry in entries:
-        known = found.get(entry.id)
-        if known is None or _weight(entry) > _weight(known):
-            found[entry.id] = entry
+    # Word and text only make every clone choose the same.
+    for entry in sorted(
+        entries, key=lambda one: (one.at, bool(one.text), one.word, one.text), reverse=True
+    ):
+        found.setdefault(entry.id, entry)
     return dict(sorted(found.items())[:MAX_ENTRIES])
-
-
-def _weight(entry: SharedEntry) -> tuple[str, bool, str, str]:
-    # The rest only makes every clone choose the same.
-    return entry.at, bool(entry.text), str(entry.word), entry.text
-
-
-def _for_everybody(entry: SharedEntry) -> SharedEntry:
-    """What others are told: of forgotten or undecided words nothing but the id."""
-    shown = entry.word in (EntryWord.APPROVED, EntryWord.ESTABLISHED)
-    if shown or not entry.source.is_free_text:
-        return entry
-    return SharedEntry(
-        id=entry.id, word=entry.word, kind=entry.kind, source=entry.source, at=entry.at
-    )
 
 
 def _decisions(project: Project) -> list[SharedEntry]:
@@ -333,8 +304,3 @@ def _derived(project: Project, name: str, kind: type[_T]) -> _T | None:
         return msgspec.json.decode(read_regular(directory(project) / name), type=kind)
     except (OSError, msgspec.DecodeError):
         return None
-
-
-def _write(project: Project, name: str, data: bytes, *, durable: bool = False) -> None:
-    path = directory(project) / name
-    write_atomic(path, data, within=project.directory, durable=durable, parents=True)

@@ -1,10 +1,9 @@
-"""The text of notes: what two of them have in common, what one is about, how far it may travel.
+"""The text of notes: what two have in common, what one is about, how far it may travel.  Pure.
 
 Two stories can repeat the same bad advice (a poisoned README is read by every one of them), so
-being said twice is not enough.  What speaks of switching checks off, of the supervisor's own
-files, of secrets, of the network or of places outside the project is held back until a person
-approves it; too much rather than too little.  `plain_line` makes text harmless in a Markdown file
-that an agent loads.  Pure.
+being said twice is not enough.  What speaks of switching checks off, of the supervisor's own files,
+of secrets, of the network or of places outside the project is held back until a person approves it;
+too much rather than too little.
 """
 
 import re
@@ -12,10 +11,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from ralphloop.core.proof import is_test_path
 from ralphloop.learning.model import MAX_TEXT
-from ralphloop.text.lazy_regex import LazyRegex
-from ralphloop.text.plain import clean, one_line
-from ralphloop.text.test_paths import is_test_path
+from ralphloop.text.plain import LazyRegex, clean, one_line
 
 SAME = 0.75  # of all words, so many in common make two notes one
 
@@ -40,13 +38,6 @@ _OPPOSITES = [
     " required/optional upper/lower absolute/relative sorted/unsorted above/below hand/generated"
     " manually/automatically enabled/disabled cent/euro cent/dollar newest/oldest".split()
 ]
-_FORBIDDEN = LazyRegex(
-    r"\b(?:never|not|no|don't|without|avoid|nor) (?:[\w`./]+ ){0,4}?"
-    r"(?:edit|chang|touch|modif|writ|add|list|updat|register)"
-    r"|\b(?:is|are|gets?) (?!not\b)(?:\w+ )?(?:auto-?)?generated\b"
-    r"|\bread-only\b|\bleave\b.{0,40}\balone\b",
-    re.I,
-)
 # What nearly every path or note has says nothing about what it is about.
 _COMMON = frozenset(
     "src lib app py ts js tsx jsx txt md json toml yaml yml test main index init file line change"
@@ -133,11 +124,6 @@ def deny(a: frozenset[str], b: frozenset[str]) -> bool:
     )
 
 
-def forbids_change(text: str) -> bool:
-    """True for a sentence that says to leave its file as it is."""
-    return bool(_FORBIDDEN.search(text[:1000]))
-
-
 def match_words(text: str) -> frozenset[str]:
     """Words and parts of words (of paths and names), for finding what belongs together."""
     whole = {word.removeprefix(NOT) for word in words_of(text)}
@@ -147,19 +133,17 @@ def match_words(text: str) -> frozenset[str]:
 
 def category_of(paths: Iterable[str], text: str = "") -> str:
     """What the paths are about, else what the text is about, else the language of the paths."""
-    known = [path.lower() for path in paths]
+    known, areas = [path.lower() for path in paths], list[str]()
+    for path in known:
+        found = [_ABOUT[part] for part in _PART.findall(path) if part in _ABOUT]
+        tests = ["testing"] if is_test_path(path) else []
+        areas += [area for area in found if area != "testing"][:1] or tests
     return (
-        _commonest(_area_of(path) for path in known)
+        _commonest(areas)
         or _commonest(_ABOUT.get(word, "") for word in match_words(text))
         or _commonest(_LANGUAGES.get(path.rpartition(".")[2], "") for path in known)
         or "general"
     )
-
-
-def _area_of(path: str) -> str:
-    areas = [_ABOUT[part] for part in _PART.findall(path) if part in _ABOUT]
-    first = next((area for area in areas if area != "testing"), "")
-    return first or ("testing" if is_test_path(path) else "")
 
 
 def _commonest(names: Iterable[str]) -> str:

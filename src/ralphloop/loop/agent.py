@@ -1,12 +1,12 @@
-"""One start of the agent, to its end, with the end written down before anything is measured.
+"""One start of the agent, to its end, which is written down before anything is measured.
 
 Checks may take longer than the agent did, and a run that ends among them must not pay twice: its
-successor judges from what `write_end` kept instead of starting the agent again.
+successor judges from what was kept.  An agent that was still at work is stopped, read from its
+transcript, measured and recorded as interrupted, its cost included.
 
-Asking instead of guessing: an answer without a status block is put back to its conversation.  Once
-for each start, without tools where the agent can be started so, for two minutes at most.  The
-asking is written ahead, so that nobody asks twice; what is measured is measured after it.  It is no
-iteration, but a start of the agent for the hour, and its money is the start's.
+An answer without a status block is put back to its conversation, once for each start, for two
+minutes at most, and written ahead, so that nobody asks twice.  It is no iteration, but a start of
+the agent for the hour, and its money is the start's.
 """
 
 import hashlib
@@ -17,29 +17,36 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-from msgspec import UNSET
 
-from ralphloop.agents.base import AgentRequest
+from ralphloop.agents.base import AgentRequest, mark_of
 from ralphloop.agents.environment import where_to_look
 from ralphloop.agents.process import Rules
 from ralphloop.agents.process import run_agent as run_process
-from ralphloop.agents.transcript import Transcript
-from ralphloop.core.events import AgentStep, StatusAsked
+from ralphloop.agents.transcript import Transcript, join_tail, stderr_path
+from ralphloop.core.events import StatusAsked
 from ralphloop.core.iteration import Carried, Result
-from ralphloop.core.model import AgentEvent, Evidence, Outcome, Response, Usage, Value
-from ralphloop.core.needs import Need, needs
+from ralphloop.core.model import Evidence, Outcome, ProcessEnd, Response, Usage, Value
 from ralphloop.core.policy import HOUR, reached
+from ralphloop.core.run_state import Standing
+from ralphloop.core.step import Need, needs
 from ralphloop.core.story_after import accounted
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord
-from ralphloop.loop.begin import Begun
+from ralphloop.loop.begin import Begun, begun_again
+from ralphloop.loop.effects import apply_effects
+from ralphloop.loop.judging import Judged, judge, record
 from ralphloop.loop.runner import Runner
+from ralphloop.proc.steps import Steps
+from ralphloop.proc.tree import stop_tree
 from ralphloop.prompts import ASK_FOR_STATUS
-from ralphloop.readers import reader_for
+from ralphloop.readers import reader_for, reader_name
 from ralphloop.readers.failures import concerns_login
 from ralphloop.repo.work_tree import Repository
+from ralphloop.room import open_regular, read_regular
 
 _ASKING_S = 120.0
+_CHUNK = 1 << 16
+_STDERR_TAIL = 8_000
 _COMMIT_S = 30.0  # a commit may take so long when the time is over
 
 
@@ -80,10 +87,6 @@ async def _run(
     """One process of the agent, watched and written down."""
     launch, repo = begun.member.agent.launch(request), runner.setup.repo
 
-    def told(event: AgentEvent) -> None:
-        ok = UNSET if event.ok is None else event.ok
-        runner.emit(AgentStep(kind=event.kind, summary=event.summary, ok=ok), begun.number)
-
     def started(pid: int, since: float) -> None:
         runner.journal.set_agent_pid(runner.run, begun.number, pid=pid, pid_started=since)
         runner.settle()
@@ -95,7 +98,7 @@ async def _run(
             sink=sink,
             rules=rules,
             stop=runner.stop,
-            on_event=told,
+            on_event=lambda step: runner.emit(step, begun.number),
             on_start=started,
             file_probe=(lambda: _fingerprint(repo)) if repo else None,
         )
@@ -103,7 +106,11 @@ async def _run(
     if finished.is_silent:  # it may well have been read, and thought about
         usage = Usage(input_tokens=begun.prompt.estimated_tokens, estimated=True)
         response = msgspec.structs.replace(response, usage=usage)
-    response = _with_way_out(begun, request, with_price(runner, begun, response))
+    response = with_price(runner, begun, response)
+    if response.outcome is Outcome.FATAL and concerns_login(response.reason):
+        look = where_to_look(begun.member.agent, request.config, request.inherited)
+        reason = "; ".join(filter(None, (response.reason, look)))
+        response = msgspec.structs.replace(response, reason=reason)
     return msgspec.structs.replace(finished, response=response)
 
 
@@ -125,25 +132,13 @@ def _time_is_up(runner: Runner) -> Callable[[], str]:
     return words
 
 
-def _with_way_out(begun: Begun, request: AgentRequest, response: Response) -> Response:
-    """The same; a login that was refused says which key or login to look at."""
-    if response.outcome is not Outcome.FATAL or not concerns_login(response.reason):
-        return response
-    look = where_to_look(begun.member.agent, request.config, request.inherited)
-    reason = f"{response.reason}; {look}" if look else response.reason
-    return msgspec.structs.replace(response, reason=reason)
-
-
 def with_price(runner: Runner, begun: Begun, response: Response) -> Response:
     """The same with what the agent's own record tells, and what money it does not tell."""
     if not response.usage.total_tokens:
         return response
-    from ralphloop.agents.models import as_recorded
-    from ralphloop.agents.prices import priced
+    from ralphloop.agents.prices import billed
 
-    response = as_recorded(response, begun.member.config, runner.setup.options.env)
-    usage = priced(response.usage, response.model or "")
-    return msgspec.structs.replace(response, usage=usage)
+    return billed(response, begun.member.config, runner.setup.options.env)
 
 
 def _fingerprint(repo: Repository) -> str:
@@ -161,14 +156,6 @@ def _fingerprint(repo: Repository) -> str:
     except RalphError:
         return ""  # git is busy: no sign of life, and no sign of death
     return digest.hexdigest()
-
-
-# --- asking for the status block -------------------------------------------------------------
-
-
-def asking_transcript(begun: Begun) -> Path:
-    """Where what it says when it is asked is written down."""
-    return begun.transcript.with_suffix(".status.log")
 
 
 async def _asked(runner: Runner, begun: Begun, request: AgentRequest, result: Result) -> Result:
@@ -191,7 +178,7 @@ async def _asked(runner: Runner, begun: Begun, request: AgentRequest, result: Re
     )
     rules = Rules(wall_s=_ASKING_S)
     try:
-        again = await _run(runner, begun, question, rules, asking_transcript(begun))
+        again = await _run(runner, begun, question, rules, _asking_log(begun))
     except (RalphError, OSError) as error:  # it could not be asked: its words have to do
         failed = Response(reader="", outcome=Outcome.STARTUP_ERROR, reason=str(error))
         return msgspec.structs.replace(result, asked=failed)
@@ -208,8 +195,6 @@ async def _asked(runner: Runner, begun: Begun, request: AgentRequest, result: Re
 
 
 class AgentEnd(Value, kw_only=True):
-    """What is known once an agent has ended."""
-
     n: int
     agent: str
     finished: Result
@@ -226,17 +211,72 @@ def _write_end(runner: Runner, begun: Begun, result: Result, *, asking: bool = F
         carried=begun.carried,
         asking=asking,
     )
-    runner.journal.keep_agent_end(_end_key(runner), end)
+    # A power cut may take that, and its work is done again.
+    runner.journal.put("agent_ended", {_end_key(runner): end}, durable=False)
 
 
 def _end_key(runner: Runner) -> str:
     return f"agent_end:{runner.run}" + (f":{runner.lane}" if runner.lane else "")
 
 
-def read_end(runner: Runner, cut: IterationRecord) -> AgentEnd | None:
-    """How the agent of an unfinished iteration ended; None: it was still at work."""
+def _asking_log(begun: Begun) -> Path:
+    return begun.transcript.with_suffix(".status.log")
+
+
+# --- after a crash ---------------------------------------------------------------------------
+
+
+def recover_iteration(
+    runner: Runner, cut: IterationRecord, conclude: Callable[[Judged], Steps[object]]
+) -> Steps[str]:
+    """One iteration that another process began, to the end it can have."""
+    stopped = stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
+    stories, states = runner.story_list(), runner.session.stories
+    if stories is not None:  # as it was before the agent: only what we know to have passed has
+        known = {name for name, one in states.items() if one.standing is Standing.PASSED}
+        stories = stories.with_passes({story.id: story.id in known for story in stories.stories})
+    begun, repo = begun_again(runner, cut, stories), runner.setup.repo
+    if repo is not None and cut.head and repo.git.attempt("cat-file", "-e", cut.head).returncode:
+        # A journal from elsewhere knows commits that are not here.
+        begun = msgspec.structs.replace(begun, before=runner.measure.tree())
     try:
-        end = msgspec.convert(runner.journal.meta(_end_key(runner)), AgentEnd)
+        ended = msgspec.convert(runner.journal.meta(_end_key(runner)), AgentEnd)
     except msgspec.ValidationError:
-        return None  # there is none, or another version wrote it
-    return end if end.n == cut.n else None
+        ended = None  # it was still at work, or another version wrote it
+    if ended is not None and ended.n == cut.n:  # go on where the checks were to begin
+        crew = (begun.member, *runner.setup.crew)
+        named = next((member for member in crew if member.name == ended.agent), begun.member)
+        begun = msgspec.structs.replace(begun, member=named, carried=ended.carried)
+        result = ended.finished
+        if ended.asking:  # cut off while it was asked: what it said by then counts, and is paid
+            said = _read_transcript(runner, begun, _asking_log(begun), result.response.reader)
+            result = msgspec.structs.replace(result, asked=said)
+        judged = yield from judge(runner, begun, result)
+        if judged.cut_short:
+            return f"the checks of iteration {cut.n} are still to be run"
+        yield from conclude(judged)
+        return f"judged iteration {cut.n}, whose agent had ended before its checks did"
+    reader = reader_name(begun.member.name, begun.member.config.format)
+    result = Result(
+        end=ProcessEnd(exit_code=None, interrupted=True),
+        response=_read_transcript(runner, begun, begun.transcript, reader),
+        stopped_because="the supervisor ended before the agent did",
+        leftovers=stopped,
+    )
+    judged = record(runner, (yield from judge(runner, begun, result)))
+    yield from apply_effects(runner, cut.n, judged.step.effects)
+    still = f", stopped {len(stopped)} of its processes" if stopped else ""
+    return f"recorded iteration {cut.n} as interrupted{still}"
+
+
+def _read_transcript(runner: Runner, begun: Begun, path: Path, name: str) -> Response:
+    reader = reader_for(name)
+    stderr = ""
+    if path.exists():
+        join_tail(path)
+        with open_regular(path) as file:
+            while chunk := file.read(_CHUNK):
+                reader.feed(chunk)
+    if (beside := stderr_path(path)).exists():
+        stderr = read_regular(beside)[-_STDERR_TAIL:].decode("utf-8", "replace")
+    return with_price(runner, begun, reader.finish(exit_code=None, stderr=stderr))

@@ -1,16 +1,13 @@
-"""The beginning of an iteration: its prompt, and the words in the journal before the agent starts.
+"""The beginning of an iteration: its prompt, and its words in the journal before the agent."""
 
-From then on a crash leaves a trace of it, and another process can go on where it ended.
-"""
-
+import hashlib
+from contextlib import suppress
 from pathlib import Path
 
 from ralphloop.core.events import AgentChanged, IterationStarted
 from ralphloop.core.iteration import Carried, PromptSize, Start
-from ralphloop.core.model import Circuit, Value
-from ralphloop.core.run_state import Session
-from ralphloop.core.story import Story, StoryList
-from ralphloop.core.story_state import StoryState
+from ralphloop.core.model import Circuit, Story, StoryList, Value
+from ralphloop.core.run_state import Session, StoryState
 from ralphloop.errors import InputError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
@@ -50,7 +47,6 @@ class Begun(Value, kw_only=True):
 
     @property
     def start(self) -> Start:
-        """What the decision knows of it."""
         prompt = self.prompt
         return Start(
             number=self.number,
@@ -66,7 +62,7 @@ class Begun(Value, kw_only=True):
 
 
 def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Begun:
-    """Write the iteration ahead: from here on a crash leaves a trace of it."""
+    """Write the iteration ahead: after a crash another process can go on where it ended."""
     session, now = runner.session, runner.clock()
     number = session.number + 1
     crew = team(runner.setup.crew, session.story(story.id if story else None).failed)
@@ -80,6 +76,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     folder = runner.setup.project.transcripts / runner.run
     folder.mkdir(parents=True, exist_ok=True)
     prompt_path = folder / f"{number}.prompt.md"
+    encoded = prompt.text.encode("utf-8", "surrogatepass")
     written = prompt.text.encode("utf-8", "replace")
     if not runner.setup.options.session:  # which reads it; else it is for people, and a story
         from ralphloop.redaction import redact_bytes  # may hold a secret
@@ -110,7 +107,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
             attempt=state.attempts + 1,
             head=before.head or "",
             tree=before.tree,
-            prompt_digest=prompt.digest,
+            prompt_digest=hashlib.sha256(encoded).hexdigest(),
             prompt_path=str(prompt_path.relative_to(runner.setup.project.directory.parent)),
         ),
         [started],
@@ -188,9 +185,9 @@ def brief(
     *,
     learned: str = "",
 ) -> Prompt:
-    """The prompt for the next start: the story, its history and the run's memory."""
-    state = session.story(story.id if story else None)
-    spec, text, notes = None, "", session.desk.notes_for(story.id if story else "")
+    desk, name = session.desk, story.id if story else ""
+    state, spec, text = session.story(name), None, ""
+    notes = (*desk.notes, *desk.own.get(name, ()))
     try:
         if story and (spec := spec_of(story, setup)) is not None:
             with open_regular(spec) as file:
@@ -198,6 +195,11 @@ def brief(
     except (InputError, OSError) as error:
         # It was there when the run began; an agent that removed it does not end the night.
         notes = (*notes, f"The parent specification cannot be read: {error}")
+    progress = ""
+    with suppress(OSError):
+        tail = progress_tail(setup.project.root / PROGRESS_VIEW, _PROGRESS_BYTES)
+        progress = tail.decode("utf-8", "replace")
+        progress = progress[max(0, progress.find("## Iteration")) :]
     parts = Parts(
         instructions=setup.instructions,
         stories=stories,
@@ -208,7 +210,7 @@ def brief(
         learned=learned,
         checks=session.frozen.checks,
         nudge=_nudge(session),
-        progress=_recent_progress(setup),
+        progress=progress,
         notes=notes,
         boxed=bool(setup.agent_boxes) and setup.config.sandbox.git == "read-only",
         in_session=bool(setup.options.session),
@@ -232,13 +234,3 @@ def _nudge(session: Session) -> str:
         " BLOCKED with what you need from a person."
     )
     return "\n".join(lines)
-
-
-def _recent_progress(setup: Setup) -> str:
-    try:
-        tail = progress_tail(setup.project.root / PROGRESS_VIEW, _PROGRESS_BYTES)
-    except OSError:
-        return ""
-    text = tail.decode("utf-8", "replace")
-    start = text.find("## Iteration")
-    return text[start:] if start > 0 else text

@@ -1,8 +1,7 @@
 """What a person changes of a run while nobody works on it.
 
-The same wishes as during a run, done at once instead of asked for: the project is held for that
-moment, the last run's state is changed as its loop would have changed it, and the next start finds
-it so.  A note is kept for whoever starts next; a budget belongs to a run that can be continued.
+The last run's state is changed as its loop would have changed it, and the next start finds it so.
+A note is kept for whoever starts next; a budget belongs to a run that can be continued.
 """
 
 import os
@@ -16,26 +15,21 @@ import msgspec
 from ralphloop.config.model import Config, policy_of
 from ralphloop.core.events import LoopEvent, RequestAnswered
 from ralphloop.core.interventions import Accepted, AnyIntervention, SentBack
+from ralphloop.core.model import Story, StoryList
 from ralphloop.core.policy import Extra
 from ralphloop.core.run_state import Desk, Session
-from ralphloop.core.story import Story, StoryList
 from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
-from ralphloop.journal.queries import SWAP_KEY
+from ralphloop.journal.queries import NOTES_KEY, SWAP_KEY
 from ralphloop.journal.records import Wish
-from ralphloop.journal.session import NOTES_KEY, change_desk, change_session, load_session
 from ralphloop.loop.requests import Refused, wished
-from ralphloop.loop.runner import restored
-from ralphloop.night.look import commits_of, config_of, listed
-from ralphloop.night.own_commits import own_commits
+from ralphloop.night.look import commits_of, config_of, listed, own_commits
 from ralphloop.project import Project, relative
 from ralphloop.repo.commit import with_trailers
-from ralphloop.repo.own_files import never_progress, project_prefix
-from ralphloop.repo.set_aside import ref_name
+from ralphloop.repo.set_aside import ref_name, take_out, without
 from ralphloop.repo.snapshot import Snapshotter
-from ralphloop.repo.take_out import take_out, without
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import Repository, never_progress, project_prefix
 from ralphloop.room import claim
 from ralphloop.stories.names import slug
 from ralphloop.stories.source import StoryFile
@@ -56,16 +50,13 @@ class Between(msgspec.Struct):
     is_resumable: bool
 
     def intervene(self, change: AnyIntervention) -> None:
-        """Change the run's state, here and in the journal."""
-        policy = policy_of(self.config)
-        change_session(self.journal, self.session, change, policy, now=time.time())
+        self.journal.intervene(self.session, change, policy_of(self.config), now=time.time())
 
     def story(self, name: str) -> Story | None:
         return self.stories.get(name) if self.stories else None
 
 
 def ask_between_runs(project: Project, kind: str, wish: Wish) -> str:
-    """Do what was asked of the last run, and say so."""
     with _held(project, wish.story) as between:
         journal, session, now = between.journal, between.session, time.time()
         try:
@@ -79,7 +70,7 @@ def ask_between_runs(project: Project, kind: str, wish: Wish) -> str:
             known = Desk(notes=tuple(journal.meta(NOTES_KEY) or ()))
             journal.set_meta(NOTES_KEY, known.noted(change).notes)
         elif isinstance(change, Extra):
-            change_desk(journal, session, msgspec.structs.replace(session.desk, extra=change))
+            journal.save_part(session.run, msgspec.structs.replace(session.desk, extra=change))
         else:
             between.intervene(change)
         told = RequestAnswered(kind=kind, answer=answer)
@@ -112,18 +103,16 @@ def send_back(project: Project, story: str, why: str) -> str:
             ref = ref_name(between.session.run, count, f"rejected/{slug(story)}")
         StoryFile(source, stories, within=source.parent).mark(story, False)
         if shows:
+            trailers = {"Ralph-Story": story, "Ralph-Kept": ref}
+            subject = with_trailers(f'Revert "{story}: {one.title}"', trailers)
+            head, rest = subject.split("\n\n", 1)
+            message = f"{head}\n\n{clean(why).strip()}\n\n{rest}"
             keep = (ref, shows[-1].rpartition("..")[2])
-            take_out(repo, undoing, _message(one, why, ref), also=[listed_in], keep=keep)
+            take_out(repo, undoing, message, also=[listed_in], keep=keep)
         between.intervene(SentBack(story=story, why=why, kept=ref, at=time.time()))
     if not ref:
         return f"{story} is open again; it has no commit to take out"
     return f"{story} is open again; its commits are taken out, the attempt is kept: git show {ref}"
-
-
-def _message(story: Story, why: str, ref: str) -> str:
-    trailers = {"Ralph-Story": story.id, "Ralph-Kept": ref}
-    head, rest = with_trailers(f'Revert "{story.id}: {story.title}"', trailers).split("\n\n", 1)
-    return f"{head}\n\n{clean(why).strip()}\n\n{rest}"
 
 
 def _passed(between: Between, story: str) -> tuple[StoryList, Story]:
@@ -158,19 +147,21 @@ def _held(project: Project, story: str) -> Iterator[Between]:
     now = time.time()
     run = f"person-{os.getpid()}"
     with (
-        RunLock.acquire(project.directory, run=run, now=now),
+        RunLock(project.directory, run=run, now=now),
         Journal.open(project.journal, check=False) as journal,
     ):
         record = journal.errand(story) or journal.latest_run()
         if record is None:
             raise UsageError("nothing has run here yet", _NO_RUN)
         if journal.meta(SWAP_KEY) is not None:  # an experiment was cut off
+            from ralphloop.loop.trying import restore
+
             repo = Repository.open(project.root)
-            restored(journal, repo, Snapshotter(repo, project.directory / "objects"), project)
+            restore(journal, repo, Snapshotter(repo, project.directory / "objects"), project)
         config = config_of(project, record)
         stories, problem = listed(project, record, config)
         if problem:
             raise InputError(problem, "`ralph doctor` checks the story list.")
         candidate = journal.resume_candidate(now)
         is_resumable = candidate is not None and not candidate.expired
-        yield Between(journal, load_session(journal, record.id), config, stories, is_resumable)
+        yield Between(journal, journal.session(record.id), config, stories, is_resumable)

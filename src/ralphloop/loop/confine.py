@@ -1,13 +1,10 @@
 """What a run is confined to: the boxes of its agents, of its checks and of git.
 
 An agent writes three things that we would run with a person's rights: its own commands, the checks
-and the hooks and filters of git.  All three go into a box (`proc.sandbox`).  They write in the work
-tree and in the caches that `[sandbox] write` names.  Nobody writes to `.ralph`; of git's directory
-the agent and the checks write nothing (ralph commits), git itself all but what makes it start
-programs.  Keys, browsers, other projects and what ralph keeps outside of the project are not there,
-nor, for checks and git, what agents keep in the home directory.
-
-In a loop inside a session the agent is there already: only checks and git are confined.
+and the hooks and filters of git.  They write in the work tree and in the caches of the settings,
+none to `.ralph`, and only git to its own directory, all but what makes it start programs.  Keys,
+browsers, other projects and what ralph keeps elsewhere are not there, nor, for checks and git, what
+agents keep in the home directory.  In a session the agent is there already, outside of our boxes.
 """
 
 import atexit
@@ -51,6 +48,7 @@ _MOST_SIBLINGS = 400
 _TRY_S = 20.0
 _FIRST_FREE = 1024  # port that anybody may listen on
 _INSTALL = "install bubblewrap with your package manager (Linux only)"
+_UNCONFINED = "not confined: the agent, the checks and git's hooks have your own rights ({})"
 _KERNEL = (
     "let this user make namespaces (AppArmor: kernel.apparmor_restrict_unprivileged_userns;"
     " in a container: start it with --security-opt seccomp=unconfined or use the container alone)"
@@ -61,7 +59,7 @@ def confine(setup: Setup) -> Setup:
     """The same with its boxes, or without and with the reason; raises where that will not do."""
     config, mode, why = setup.config, *_wanted(setup)
     if mode == "off":
-        return msgspec.structs.replace(setup, confined=_unconfined(why or "[sandbox] mode"))
+        return msgspec.structs.replace(setup, confined=_UNCONFINED.format(why or "[sandbox] mode"))
     try:
         plans = _Plans(config, setup.project, setup.repo, setup.options.env)
         by_hook = bool(setup.options.session)
@@ -71,16 +69,21 @@ def confine(setup: Setup) -> Setup:
         if mode == "on":
             words = f"{why} needs a sandbox, and none works here: {error.message}"
             raise RepositoryError(words, error.next_step) from None
-        return msgspec.structs.replace(setup, confined=_unconfined(error.message))
+        return msgspec.structs.replace(setup, confined=_UNCONFINED.format(error.message))
     _open_relay(checks)
-    guarded = config.sandbox.git == "guarded"
+    section, guarded = config.sandbox, config.sandbox.git == "guarded"
     repo = setup.repo.confined(git, guarded=guarded) if setup.repo else None
+    who = "the checks and git's hooks" if by_hook else "the agent, the checks and git's hooks"
+    places = " ".join(["the work tree", *section.write])
+    kept = ".git and .ralph" if section.git == "read-only" else "git's settings and .ralph"
+    network = {OPEN: "open", NONE: "closed"}.get(section.network) or " ".join(section.network)
+    rest = "; not confined: the agent, which is this session" if by_hook else ""
+    words = (
+        f"confined: {who} write only in {places}, never {kept}; keys and other projects are hidden;"
+        f" network: {network}{rest}"
+    )
     return msgspec.structs.replace(
-        setup,
-        repo=repo,
-        agent_boxes=boxes,
-        check_box=checks,
-        confined=_confined(config, by_hook=by_hook),
+        setup, repo=repo, agent_boxes=boxes, check_box=checks, confined=words
     )
 
 
@@ -99,30 +102,12 @@ def _wanted(setup: Setup) -> tuple[SandboxMode, str]:
     return "on", 'safety = "strict"'
 
 
-def _unconfined(reason: str) -> str:
-    return f"not confined: the agent, the checks and git's hooks have your own rights ({reason})"
-
-
-def _confined(config: Config, *, by_hook: bool) -> str:
-    """One line: what is confined, and what is not."""
-    section = config.sandbox
-    who = "the checks and git's hooks" if by_hook else "the agent, the checks and git's hooks"
-    places = " ".join(["the work tree", *section.write])
-    git = ".git and .ralph" if section.git == "read-only" else "git's settings and .ralph"
-    network = {OPEN: "open", NONE: "closed"}.get(section.network) or " ".join(section.network)
-    rest = "; not confined: the agent, which is this session" if by_hook else ""
-    return (
-        f"confined: {who} write only in {places}, never {git}; keys and other projects are hidden;"
-        f" network: {network}{rest}"
-    )
-
-
 def _tried(box: Box, cwd: Path) -> Box:
     """The same box, which works here; raises `NoSandbox` where it does not."""
     trial = msgspec.structs.replace(box, network=NONE if box.network != OPEN else OPEN, relay="")
-    env = trial.environment(os.environ)
     try:
-        ended = run_command(trial.around(["true"], cwd), env=env, timeout_s=_TRY_S)
+        argv, env = trial.start(["true"], cwd, os.environ)
+        ended = run_command(argv, env=env, timeout_s=_TRY_S)
     except OSError as error:
         raise NoSandbox(str(error), _INSTALL) from None
     if ended.returncode == 0:
@@ -149,8 +134,6 @@ def working_box(config: Config, project: Project, repo: Repository | None, env: 
 
 
 class _Plans:
-    """Which places each box has."""
-
     def __init__(
         self,
         config: Config,
@@ -158,9 +141,8 @@ class _Plans:
         repo: Repository | None,
         env: Env,
         *,
-        looking: bool = False,
+        looking: bool = False,  # and nothing is made
     ) -> None:
-        self._looking = looking  # and nothing is made
         self._repo, self._env = repo, env
         self._keys = frozenset(API_KEYS.difference(config.agent.pass_env))
         self._section = config.sandbox
@@ -171,6 +153,21 @@ class _Plans:
         self._program = _bubblewrap(env, self._root)
         relayed = not looking and self._section.network not in (OPEN, NONE)
         self._relay = tempfile.mkdtemp(prefix="ralph-") if relayed else ""
+        # What programs are made of, and names of hosts, wherever they lie.
+        named = (*_NEEDED, *env.get("PATH", "").split(":"), sys.prefix, sys.base_prefix)
+        self._seen = [self._home, *map(Path, named), Path(__file__).parents[1]]
+        if self._section.network == OPEN:
+            self._seen.append(Path("/etc/resolv.conf").resolve())
+        self._caches = [*map(self._expand, self._section.write)]
+        for path, word in zip(self._caches, self._section.write, strict=True):
+            if self._home.is_relative_to(path):
+                raise InputError(
+                    f"{word} would let everything be written",
+                    "Name the directory that a check needs.",
+                    place="sandbox.write",
+                )
+            if not looking and not path.exists():
+                path.mkdir(parents=True)
 
     def checks(self) -> Box:
         """Nothing of git's may be written, and no key of an agent is there."""
@@ -195,14 +192,17 @@ class _Plans:
         writing = self._section.git == "guarded"
         own, guarded, absent = self._git_writes() if writing else ([], self._git_places(), ())
         absent += tuple(str(path) for path in guards if not path.exists())
-        show = _around(program) if program else []
+        show = []  # its directory, or the packages it is one of
+        for path in (Path(program).absolute(), Path(program).resolve()) if program else ():
+            parts = path.parts
+            last = parts.index("node_modules") + 1 if "node_modules" in parts else len(parts) - 1
+            show.append(Path(*parts[:last]))
         places = [*guarded, *kept, *guards]
         return self._box(places, own, [*own, *writes], kept=kept, show=show, absent=absent)
 
     # --- git ---
 
     def _git_places(self) -> list[Path]:
-        """Everything of git's, wherever it is."""
         repo = self._repo
         own = [repo.git_dir, repo.common_dir, repo.objects] if repo else []
         return [self._root / ".git", *own, *self._submodules()]
@@ -242,18 +242,16 @@ class _Plans:
         absent: tuple[str, ...] = (),
         withheld: frozenset[str] = frozenset(),
     ) -> Box:
-        caches = [self._cache(word) for word in self._section.write]
-        hidden = _there(self._hidden(frozenset(kept)))
-        seen, ports = [self._home, *self._needed(), *show], self._section.network
+        hidden, ports = _there(self._hidden(frozenset(kept))), self._section.network
         low = self._relay and any(int(it.rpartition(":")[2]) < _FIRST_FREE for it in ports)
         return Box(
             program=self._program,
             places=plan(
-                write=_there([self._root, *caches, *write]),
+                write=_there([self._root, *self._caches, *write]),
                 read=_there([self._room, *guarded]),
                 hide_directories=[path for path in hidden if Path(path).is_dir()],
                 hide_files=[path for path in hidden if not Path(path).is_dir()],
-                show=_there(seen),
+                show=_there([*self._seen, *show]),
                 allow=_there(allow),
             ),
             network=self._section.network,
@@ -278,13 +276,6 @@ class _Plans:
             return
         yield from (path for path in beside if path != self._root and (path / ".git").exists())
 
-    def _needed(self) -> Iterator[Path]:
-        """What programs are made of, and names of hosts, wherever they lie."""
-        yield from map(Path, (*_NEEDED, *self._env.get("PATH", "").split(":"), sys.prefix))
-        yield from (Path(sys.base_prefix), Path(__file__).parents[1])
-        if self._section.network == OPEN:
-            yield Path("/etc/resolv.conf").resolve()
-
     def _expand(self, word: str) -> Path:
         path = self._home / word[2:] if word.startswith("~/") else self._root / word
         return Path(os.path.normpath(path))
@@ -296,33 +287,11 @@ class _Plans:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return path
 
-    def _cache(self, word: str) -> Path:
-        path = self._expand(word)
-        if path in (Path("/"), self._home, self._home.parent) or self._home.is_relative_to(path):
-            raise InputError(
-                f"{word} would let everything be written",
-                "Name the directory that a check needs.",
-                place="sandbox.write",
-            )
-        if not self._looking and not path.exists():
-            path.mkdir(parents=True)
-        return path
-
 
 def _there(paths: Iterable[Path]) -> list[str]:
     """Those that exist, by their real names; a link that leads nowhere is none."""
     there = (path for path in paths if path.is_absolute() and os.access(path, os.F_OK))
     return list(dict.fromkeys(str(path.resolve()) for path in there))
-
-
-def _around(program: str) -> list[Path]:
-    """What has to be seen for a program to run: its directory, or the packages it is one of."""
-    found = []
-    for path in (Path(program).absolute(), Path(program).resolve()):
-        parts = path.parts
-        last = parts.index("node_modules") + 1 if "node_modules" in parts else len(parts) - 1
-        found.append(Path(*parts[:last]))
-    return found
 
 
 def _bubblewrap(env: Env, root: Path) -> str:

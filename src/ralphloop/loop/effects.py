@@ -1,13 +1,12 @@
 """Effects: what an iteration owes to the user's repository.
 
-Each can be done twice without harm: a mark by its value, a progress entry by its header, leftovers
-by their ref, a commit by its trailer.  A successor does again whatever was not marked as applied.
+Each can be done twice without harm (a mark by its value, a progress entry by its header, leftovers
+by their ref, a commit by its trailer): a successor does again whatever was not marked as applied.
 
-A story the journal calls passed stays so only while something upholds it (`take_back`).  That is
-the iteration that made it pass, with its effects done, and, where that owed a commit, a commit with
-its mark that HEAD contains: a rebase keeps the mark.  What a person marked stands on their word,
-and so does a mark in the story file that HEAD holds when no agent ran since: squashing commits is
-theirs to do.  Everything else is open again, and the reason is said.
+A story stays passed only while something upholds it (`take_back`): the iteration that made it pass,
+with its effects done, and, where that owed a commit, one with its mark that HEAD contains (a rebase
+keeps it); a person's word; or a mark in the story file that HEAD holds when no agent ran since,
+because squashing commits is theirs to do.
 """
 
 from contextlib import suppress
@@ -27,16 +26,14 @@ from ralphloop.core.interventions import (
 )
 from ralphloop.core.iteration import AddProgress, AnyEffect, CommitStory, MarkStory, SaveLeftovers
 from ralphloop.core.planning import facts_of
+from ralphloop.core.run_state import MAX_FAILURE_CHARS, Standing, StoryState
 from ralphloop.core.story_after import failure_text
-from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState
 from ralphloop.errors import InputError, RepositoryError
-from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
-from ralphloop.repo.own_files import never_committed, project_prefix
 from ralphloop.repo.snapshot import Snapshot
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import Repository, never_committed, project_prefix
 from ralphloop.stories.source import load
 from ralphloop.text.plain import some
 
@@ -46,10 +43,7 @@ _MOST_NAMED = 50
 def apply_effects(
     runner: Runner, number: int, effects: tuple[AnyEffect, ...], *, settle: bool = True
 ) -> Steps[None]:
-    """Do what iteration `number` owes, then say that it is done.
-
-    Without `settle` a mere entry in progress.txt is made sure of later, while the next agent works.
-    """
+    """Do what is owed; without `settle` a progress entry is ensured while the next agent works."""
     runner.settle()
     root = runner.setup.project.root
     for effect in effects:
@@ -99,19 +93,15 @@ def _set_aside(runner: Runner, number: int, effect: SaveLeftovers) -> Steps[None
         dirty_at_start=bool(frozen.dirty),
     )
     saved = yield from aside(lambda _: work())
-    files = _named_first(runner, story, saved.files)
+    records = (one.record for one in runner.journal.iterations(runner.run) if one.story == story)
+    said = "\n".join(call.summary for record in records for call in record.response.tool_calls)
+    # Those that no tool of the agent named come first: they may be a person's.
+    files = tuple(sorted(saved.files, key=lambda it: PurePath(it).name in said)[:_MOST_NAMED])
     runner.intervene(LeftoversSaved(story=story, ref=saved.ref, files=files))
     if files:
         runner.emit(LeftoversKept(story=story, ref=saved.ref, files=files), number)
     if still_there := "; ".join(filter(None, (saved.problem, *saved.left))):
         runner.add_note(f"changes of {story}, set aside, are still there: {still_there}")
-
-
-def _named_first(runner: Runner, story: str, files: tuple[str, ...]) -> tuple[str, ...]:
-    """The files with those first that no tool of the agent named: they may be a person's."""
-    records = (one.record for one in runner.journal.iterations(runner.run) if one.story == story)
-    said = "\n".join(call.summary for record in records for call in record.response.tool_calls)
-    return tuple(sorted(files, key=lambda path: PurePath(path).name in said)[:_MOST_NAMED])
 
 
 def second_chance(runner: Runner, story: str) -> SecondChance:
@@ -131,35 +121,43 @@ def second_chance(runner: Runner, story: str) -> SecondChance:
 
 
 def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
+    """Commit the story and land it; what could not be committed has not passed."""
     from ralphloop.repo.commit import find_commit
 
-    repo = runner.setup.repo
+    repo, story, failure = runner.setup.repo, effect.story, ""
     if repo is None:
         return
     if found := find_commit(repo, run=runner.run, iteration=number):
         if differs := _difference(runner, effect, found, effect.tree):
-            runner.intervene(Committed(story=effect.story, differs=differs))
-    elif failure := (yield from _committed(runner, repo, number, effect)):
-        yield from _reopen(runner, number, effect.story, failure)
+            runner.intervene(Committed(story=story, differs=differs))
+    else:
+        failure = yield from _committed(runner, repo, number, effect)
+    if not failure:
+        land(runner)
         return
-    land(runner)
+    # The agent gets the message, so many times.
+    runner.mark({story: False})
+    only, states = runner.setup.options.only, runner.session.stories
+    others = facts_of(runner.story_list(), states, runner.story(story), only=only).others
+    before, refused_at = runner.session.story(story).standing, runner.clock()
+    runner.intervene(
+        CommitRefused(story=story, failure=failure, others=bool(others), at=refused_at)
+    )
+    state = runner.session.story(story)
+    if before is Standing.PASSED and state.standing is Standing.SET_ASIDE:
+        leftovers = SaveLeftovers(story=story, tree=state.start_tree, head=state.start_head)
+        yield from _set_aside(runner, number, leftovers)
 
 
 def _committed(runner: Runner, repo: Repository, number: int, effect: CommitStory) -> Steps[str]:
     """Commit the story; why that came to nothing, in words."""
-    from ralphloop.repo.commit import CommitStatus, PathsPolicy, commit_story
+    from ralphloop.repo.commit import CommitStatus, commit_story, story_message
 
     own = never_committed(project_prefix(repo.root, runner.setup.project.root), within=repo.scope)
-    work = partial(
-        commit_story,
-        repo,
-        story_id=effect.story,
-        title=effect.title,
-        run=runner.run,
-        iteration=number,
-        grade=effect.grade,
-        paths=PathsPolicy(own=own, leave=_not_ours(runner)),
+    message = story_message(
+        effect.story, effect.title, run=runner.run, iteration=number, grade=effect.grade
     )
+    work = partial(commit_story, repo, message, own=own, leave=_not_ours(runner))
     result = yield from aside(lambda _: work())  # hooks may take minutes
     if result.status is CommitStatus.REFUSED:
         return f"the commit was refused: {result.feedback}"
@@ -223,21 +221,6 @@ def _not_ours(runner: Runner) -> frozenset[str]:
     return frozenset(frozen.dirty) - frozenset(changed.paths)
 
 
-def _reopen(runner: Runner, number: int, story: str, failure: str) -> Steps[None]:
-    """What could not be committed has not passed: the agent gets the message, so many times."""
-    runner.mark({story: False})
-    only, states = runner.setup.options.only, runner.session.stories
-    others = facts_of(runner.story_list(), states, runner.story(story), only=only).others
-    before = runner.session.story(story).standing
-    runner.intervene(
-        CommitRefused(story=story, failure=failure, others=bool(others), at=runner.clock())
-    )
-    state = runner.session.story(story)
-    if before is Standing.PASSED and state.standing is Standing.SET_ASIDE:
-        leftovers = SaveLeftovers(story=story, tree=state.start_tree, head=state.start_head)
-        yield from _set_aside(runner, number, leftovers)
-
-
 def take_back(runner: Runner, *, agent_ran: bool = True) -> dict[str, str]:
     """Open again what nothing upholds; the reason for each of these stories."""
     stories = runner.story_list()
@@ -248,8 +231,18 @@ def take_back(runner: Runner, *, agent_ran: bool = True) -> dict[str, str]:
         if state.standing is Standing.PASSED and state.grade != Grade.BY_HAND
     }
     gone = _unproven(runner, passed) if passed else {}
-    if gone and not agent_ran:
-        gone = _without_word(runner, gone)
+    if gone and not agent_ran:  # what the story file in HEAD calls passed is a person's word
+        repo, file, said = runner.setup.repo, runner.setup.stories, set[str]()
+        real = file.path.resolve() if file else None
+        if repo is not None and real is not None and real.is_relative_to(repo.root):
+            path = real.relative_to(repo.root).as_posix()
+            shown = repo.git.attempt("cat-file", "blob", f"HEAD:{path}")
+            with suppress(InputError):  # none is committed there, or none that can be read
+                listed = load(real, data=shown.stdout).list.stories
+                said = {story.id for story in listed if story.passes}
+        vouched = [story for story, reason in gone.items() if story in said and "commit" in reason]
+        runner.intervene(Vouched(stories=tuple(vouched)))
+        gone = {story: reason for story, reason in gone.items() if story not in vouched}
     if gone:
         runner.mark(dict.fromkeys(gone, False))
         runner.intervene(PassTakenBack(reasons=gone))
@@ -257,8 +250,7 @@ def take_back(runner: Runner, *, agent_ran: bool = True) -> dict[str, str]:
 
 
 def tell_taken_back(runner: Runner, number: int | None, gone: dict[str, str]) -> None:
-    """Say it to those who watch."""
-    stories = runner.story_list()
+    stories = runner.story_list() if gone else None
     for story, reason in gone.items():
         found = stories.get(story) if stories else None
         title = found.title if found else ""
@@ -268,42 +260,19 @@ def tell_taken_back(runner: Runner, number: int | None, gone: dict[str, str]) ->
 def _unproven(runner: Runner, passed: dict[str, StoryState]) -> dict[str, str]:
     """What each of these passes lacks, in words; without those that lack nothing."""
     proofs, branch = runner.journal.passing_iterations(), runner.session.frozen.branch or "HEAD"
-    marks = _marks(runner, [proofs[story] for story in passed if story in proofs])
-    gone = {}
+    repo, gone, marks = runner.setup.repo, {}, set[str]()
+    if repo is not None and (names := {proofs[it].run for it in passed if it in proofs}):
+        from ralphloop.repo.commit import marks_since
+
+        # Ids sort by the second; two runs in one would be told apart by chance.
+        runs = [run for run in map(runner.journal.find_run, names) if run is not None]
+        first = min(runs, key=lambda run: run.started_at) if len(runs) == len(names) else None
+        marks = marks_since(repo, first.head if first else "")  # one look at the log of HEAD
     for story, state in passed.items():
         proof = proofs.get(story)
         committed = proof is not None and proof.owes(CommitStory) and not state.commitless
         if proof is None:
             gone[story] = "no finished iteration in the journal made it pass"
-        elif committed and runner.setup.repo and f"{proof.run}/{proof.n}" not in marks:
+        elif committed and repo and f"{proof.run}/{proof.n}" not in marks:
             gone[story] = f"its commit is no longer in {branch}"
     return gone
-
-
-def _marks(runner: Runner, proofs: list[IterationRecord]) -> set[str]:
-    """The iterations whose commits HEAD contains, by one look at its log."""
-    repo = runner.setup.repo
-    if repo is None or not proofs:
-        return set()
-    from ralphloop.repo.commit import marks_since
-
-    # Ids sort by the second; two runs in one would be told apart by chance.
-    runs = [runner.journal.find_run(name) for name in {proof.run for proof in proofs}]
-    known = [run for run in runs if run is not None]
-    first = min(known, key=lambda run: run.started_at) if len(known) == len(runs) else None
-    return marks_since(repo, first.head if first else "")
-
-
-def _without_word(runner: Runner, gone: dict[str, str]) -> dict[str, str]:
-    """Those that the story file in HEAD does not call passed either."""
-    repo, known, said = runner.setup.repo, runner.setup.stories, set[str]()
-    real = known.path.resolve() if known else None
-    if repo is not None and real is not None and real.is_relative_to(repo.root):
-        path = real.relative_to(repo.root).as_posix()
-        shown = repo.git.attempt("cat-file", "blob", f"HEAD:{path}")
-        with suppress(InputError):  # none is committed there, or none that can be read
-            stories = load(real, data=shown.stdout).list.stories
-            said = {story.id for story in stories if story.passes}
-    vouched = [story for story, reason in gone.items() if story in said and "commit" in reason]
-    runner.intervene(Vouched(stories=tuple(vouched)))
-    return {story: reason for story, reason in gone.items() if story not in vouched}

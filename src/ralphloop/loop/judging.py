@@ -1,32 +1,35 @@
 """From an agent that has ended to a decision that is written down.
 
-`judge` puts right what is not the agent's to change, measures, finds out what `needs` names and
-takes the `step`.  `record` writes what the step decided in one transaction, and tells it.  What
-learning makes of it decides nothing and ends no run.
+What learning makes of it decides nothing and ends no run.  Beside its tests these speak against a
+green story, and none can raise a grade: scripts that a check or the story's own command runs are
+guarded by their paths, since running them cannot show whether they were made easier; work outside
+the commit is named, unless the story's own command asks for just that; and of the commands in
+`checks.doubt`, exit code 1 with words is a finding, anything else, crashes included, no obstacle.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache, partial
 
 import msgspec
 
 from ralphloop.core.events import IterationFinished, StoryBlocked, StorySetAside
+from ralphloop.core.grading import DOUBT, VERIFY
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import ChangedFiles, Evidence, Outcome, Value
-from ralphloop.core.needs import Need, needs
+from ralphloop.core.model import ChangedFiles, CheckStatus, Evidence, Outcome, StoryList, Value
 from ralphloop.core.planning import facts_of
 from ralphloop.core.progress import footprint, is_trodden
 from ralphloop.core.proof import Trial
-from ralphloop.core.run_state import RunState
-from ralphloop.core.step import Step, step
-from ralphloop.core.story import StoryList
-from ralphloop.core.story_state import Standing
+from ralphloop.core.run_state import RunState, Standing, verify_was
+from ralphloop.core.step import Need, Step, needs, step
+from ralphloop.errors import RalphError
+from ralphloop.journal.queries import QUOTA_KEY, REPORTS_KEY
 from ralphloop.journal.records import FinishedIteration
-from ralphloop.journal.session import load_reports, quota_key, reports_key
 from ralphloop.loop.begin import Begun
-from ralphloop.loop.doubting import beside_the_tests, opinions
 from ralphloop.loop.effects import take_back, tell_taken_back
-from ralphloop.loop.prepare import at_work, quota_after
+from ralphloop.loop.prepare import GONE, at_work
 from ralphloop.loop.repair import (
     back_on_the_branch,
     left_open,
@@ -37,9 +40,14 @@ from ralphloop.loop.repair import (
     stashed,
 )
 from ralphloop.loop.runner import Runner
-from ralphloop.proc.steps import Steps
-from ralphloop.repo.snapshot import Snapshot
+from ralphloop.proc.steps import Steps, aside
+from ralphloop.repo.snapshot import Change, Snapshot
+from ralphloop.repo.work_tree import project_prefix
+from ralphloop.text.plain import one_line, some
 
+_LONGEST_DIFF = 400_000
+_LONGEST_WORDS = 2_000
+_LARGEST_SCRIPT = 256 * 1024
 _WAITING = {Standing.SET_ASIDE: StorySetAside, Standing.BLOCKED: StoryBlocked}
 
 
@@ -53,13 +61,10 @@ class Measured(Value, kw_only=True):
 
 
 class Judged(Value, kw_only=True):
-    """An iteration with its verdict."""
-
     begun: Begun
     result: Result
-    after: Snapshot
-    evidence: Evidence
-    doubts: tuple[str, ...] = ()  # what was measured beside the evidence
+    measured: Measured
+    evidence: Evidence  # with everything that was found out
     before: RunState  # the state the step was taken from
     step: Step
 
@@ -72,7 +77,6 @@ class Judged(Value, kw_only=True):
 def judge(
     runner: Runner, begun: Begun, result: Result, look: Callable[[], Measured] | None = None
 ) -> Steps[Judged]:
-    """Measure, find out all that is needed, weigh everything, decide."""
     look = look or partial(_measured, runner, begun)
     measured, start, policy = look(), begun.start, runner.policy
     evidence, state, disturbed = measured.evidence, runner.session.state, ""
@@ -90,19 +94,19 @@ def judge(
         else:
             from ralphloop.loop.trying import tried
 
-            came = yield from tried(runner, begun, measured.after, evidence)
-            found = {"trial": came.trial, "checked_tree": came.tree, "checks_cut": came.is_cut}
-            if disturbed := came.saved:  # what was checked is there no more: look at all again
+            evidence, disturbed = yield from tried(runner, begun, measured.after, evidence)
+            if disturbed:  # what was checked is there no more: look at all again
                 runner.remarks = (*measured.evidence.remarks, disturbed)
-                measured, found = look(), {}
+                measured = look()
                 evidence = measured.evidence
         evidence = msgspec.structs.replace(evidence, **found)
     now, mine = runner.clock(), begun.member.clocks[result.response.outcome is Outcome.FATAL]
     others = [one for one in runner.setup.crew if mine not in one.clocks]
     only, states = runner.setup.options.only, runner.session.stories
+    stories = runner.as_known(measured.stories) if runner.lane else measured.stories
     evidence = msgspec.structs.replace(
         evidence,
-        stories=facts_of(runner.as_known(measured.stories), states, begun.story, only=only),
+        stories=facts_of(stories, states, begun.story, only=only),
         used=runner.totals(),
         fallback=at_work(others, runner.session.quota, now) is not None,
         at=now,
@@ -111,9 +115,8 @@ def judge(
     return Judged(
         begun=begun,
         result=result,
-        after=measured.after,
+        measured=measured,
         evidence=evidence,
-        doubts=measured.doubts,
         before=state,
         step=step(state, start, result, evidence, policy),
     )
@@ -135,12 +138,12 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
     unfinished = left_open(runner) or elsewhere or (runner.left_lane() if runner.left_lane else "")
     remarks, runner.remarks = runner.remarks, ()
     changed = runner.measure.diff(before, after)
-    commits = runner.measure.commits(before.head, after.head)
+    commits, subjects = runner.measure.commits(before.head, after.head)
     hidden = stashed(runner, begun.stashes)
     said = (*listed.findings, *meddled, *remarks, *lost.values(), unfinished, hidden)
     evidence = Evidence(
         files_changed=changed.count,
-        commits=commits.count,
+        commits=commits,
         tree=after.tree,
         work_files=changed.work_files(),
         head=after.head or "",
@@ -148,7 +151,7 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
             count=changed.count,
             insertions=changed.insertions,
             deletions=changed.deletions,
-            subjects=commits.subjects,
+            subjects=subjects,
         ),
         remarks=tuple(filter(None, said)),
         unfinished=unfinished,
@@ -158,20 +161,14 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
     )
     if runner.lane:  # what costs more is found out where it lands
         evidence = msgspec.structs.replace(evidence, doubts=(), trial=Trial(), opinions=())
-    net_lines = _net_lines(runner, begun, evidence)
-    evidence = msgspec.structs.replace(evidence, net_lines=net_lines)
+    window = runner.policy.treading_window
+    trail = (*begun.state.trail, footprint(before.tree, evidence))[-window:]
+    if 0 < window <= len(trail) and is_trodden(trail):  # the story may tread water
+        net_lines = runner.measure.net_lines(trail[0].tree, after.tree)
+        evidence = msgspec.structs.replace(evidence, net_lines=net_lines)
     stories = listed.stories.with_passes(dict.fromkeys(gone, False)) if listed.stories else None
     doubts = (*lost.values(), *meddled, *listed.doubts)
     return Measured(after=after, evidence=evidence, stories=stories, doubts=doubts)
-
-
-def _net_lines(runner: Runner, begun: Begun, evidence: Evidence) -> int | None:
-    """What the story's last unclaimed iterations come to, where they may tread water."""
-    window = runner.policy.treading_window
-    trail = (*begun.state.trail, footprint(begun.before.tree, evidence))[-window:]
-    if not 0 < window <= len(trail) or not is_trodden(trail):
-        return None
-    return runner.measure.net_lines(trail[0].tree, evidence.tree or "")
 
 
 def _checked(runner: Runner, begun: Begun) -> Steps[dict[str, object]]:
@@ -188,11 +185,108 @@ def _checked(runner: Runner, begun: Begun) -> Steps[dict[str, object]]:
     }
 
 
+# --- what speaks against it beside its tests --------------------------------------------------
+
+
+def beside_the_tests(
+    runner: Runner, begun: Begun, after: Snapshot, evidence: Evidence
+) -> Iterator[str]:
+    """What the agent has to answer for that no test shows, in words."""
+    from ralphloop.repo.runners import changed_scripts
+
+    measure, repo, root = runner.measure, runner.setup.repo, runner.setup.project.root
+    start = measure.known(begun.story_began)
+    changes = measure.changes(start.tree, after.tree)
+    prefix = project_prefix(repo.root, root) if repo else ""
+    commands = [*runner.session.frozen.checks, *runner.config.checks.doubt]
+    commands += [begun.story.verify] if begun.story and begun.story.verify else []
+
+    def text(tree: str, path: str) -> str:
+        ended = measure.git().attempt("cat-file", "blob", f"{tree}:{prefix}{path}")
+        found = ended.stdout[:_LARGEST_SCRIPT] if ended.returncode == 0 else b""
+        return found.decode("utf-8", "replace")
+
+    old, new = (cache(partial(text, tree)) for tree in (start.tree, after.tree))
+    for argv in dict.fromkeys(commands) if changes else ():
+        yield from changed_scripts(argv, old, new)
+    yield from _outside(runner, begun, evidence, changes)
+
+
+def _outside(
+    runner: Runner, begun: Begun, evidence: Evidence, changes: Sequence[Change]
+) -> Iterator[str]:
+    """Work that the checks saw and a commit will not hold."""
+    repo, run = runner.setup.repo, runner.journal.find_run(runner.run)
+    now = next((it.status for it in evidence.checks or () if it.name == VERIFY), None)
+    was = verify_was(begun.state, begun.story) if begun.story else None
+    # Its own command was red and is green: then that is what the story is about.
+    asked_for = (was, now) == (CheckStatus.FAILED, CheckStatus.PASSED)
+    if repo is None or run is None or asked_for:
+        return
+    from ralphloop.repo.outside import excludes_changed, hidden, ignored_since, newly_imported
+
+    if unseen := hidden(repo, [change.path for change in changes]):
+        words = "is changed, but git was told not to look: no commit will hold it"
+        yield f"{some(unseen)} {words}"
+    if excludes_changed(repo, run.started_at):
+        yield ".git/info/exclude was changed: what it hides is in no commit"
+    took = sum(check.duration_s for check in evidence.checks or ())
+    until = time.time() - took - 1  # what the checks wrote themselves is not meant
+    ignored = ignored_since(repo, run.started_at, until, runner.measure.own)
+    if ignored and evidence.comparison.turned_green:
+        words = "a check turned green, and files that git ignores were written for it"
+        yield f"{words}: {some(ignored)}"
+    elif ignored:
+        texts = runner.measure.sides(changes)
+        sides = [
+            (texts.get(it.before or "", b""), texts.get(it.after or "", b"")) for it in changes
+        ]
+        if needed := newly_imported(ignored, sides):
+            yield f"imported from files that git ignores, no commit will hold them: {some(needed)}"
+
+
+def opinions(runner: Runner, begun: Begun, after: Snapshot) -> Steps[tuple[str, ...]]:
+    """What each command that may doubt has to say; a doubter that cannot be run says nothing."""
+    from ralphloop.redaction import redact, secret_values
+    from ralphloop.repo.checks import check_of, run_confined
+
+    story, said, timeout = begun.story, [], runner.config.checks.timeout
+    if story is None:
+        return ()
+    start = runner.measure.known(begun.story_began)
+    args = ("diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", start.tree, after.tree)
+    diff = runner.measure.git().attempt(*args).stdout[:_LONGEST_DIFF].decode("utf-8", "replace")
+    given = {
+        "v": 1,
+        "story": {"id": story.id, "title": story.title, "description": story.description},
+        "criteria": story.criteria,
+        "diff": diff,
+    }
+
+    def asked(argv: tuple[str, ...], gone: Callable[[], bool]) -> str:
+        left = runner.patience.left() if runner.patience else timeout
+        ended = run_confined(  # an agent may have written what it runs
+            check_of(argv, min(left, timeout), runner.setup.check_box),
+            runner.setup.project.root,
+            stdin=msgspec.json.encode(given),
+            keep=_LONGEST_WORDS * 4,
+            stop=lambda: gone() or runner.stop.requested,
+        )
+        words = redact(ended.stdout.decode("utf-8", "replace"), secret_values(os.environ))
+        doubts = ended.returncode == 1 and not ended.timed_out and not ended.stopped
+        return one_line(words, _LONGEST_WORDS) if doubts else ""
+
+    for argv in runner.config.checks.doubt:
+        if words := (yield from aside(partial(asked, argv))):
+            said.append(f"{DOUBT}{check_of(argv).name}: {words}")
+    return tuple(said)
+
+
 # --- writing it down -------------------------------------------------------------------------
 
 
-def record(runner: Runner, judged: Judged) -> Step:
-    """Fold the iteration into the session and write everything at once."""
+def record(runner: Runner, judged: Judged) -> Judged:
+    """Fold the iteration into the session and write everything at once; what was decided."""
     begun, result, before = judged.begun, judged.result, runner.session.state
     if before is not judged.before:  # something changed the run since: decide again
         again = step(before, begun.start, result, judged.evidence, runner.policy)
@@ -200,8 +294,15 @@ def record(runner: Runner, judged: Judged) -> Step:
     done, analysis = judged.step, judged.step.analysis
     now, away = runner.clock(), round(done.away_until, 1)
     clock = begun.member.clocks[analysis.outcome is Outcome.FATAL]
-    quota = quota_after(runner.session.quota, clock, analysis.outcome, away)
+    quota = {agent: until for agent, until in runner.session.quota.items() if agent != clock}
+    if analysis.outcome is Outcome.FATAL or away:
+        quota[clock] = GONE if analysis.outcome is Outcome.FATAL else away
     state = done.state.story(done.story)
+    meta: dict[str, object] = {QUOTA_KEY.format(runner.run): quota}
+    checks = judged.evidence.checks or ()
+    newest = {result.name: result.report for result in checks if result.report is not None}
+    if done.verdict.passed and newest:  # what the next story is compared with
+        meta[REPORTS_KEY.format(runner.run)] = runner.journal.reports(runner.run) | newest
     told = IterationFinished(
         iteration=done.iteration,
         spent=done.spent,
@@ -217,13 +318,13 @@ def record(runner: Runner, judged: Judged) -> Step:
             outcome=str(analysis.outcome),
             decision=str(done.decision.word),
             status=str(analysis.status.status or "") if analysis.status else "",
-            end_tree=judged.after.tree,
+            end_tree=judged.measured.after.tree,
             spent=done.spent,
             record=done.iteration,
             effects=done.effects,
             state=done.state,
             stories={done.story: state},
-            meta={quota_key(runner.run): quota, **_newest_reports(runner, judged)},
+            meta=meta,
             events=(ended,),
         )
     )
@@ -234,16 +335,7 @@ def record(runner: Runner, judged: Judged) -> Step:
         waits = kind(story=story.id, title=story.title, reason=state.reason)
         runner.emit(waits, begun.number)
     runner.tell_circuit(before.breaker)
-    return done
-
-
-def _newest_reports(runner: Runner, judged: Judged) -> dict[str, object]:
-    """What the next story is compared with: the tests as a passed one leaves them."""
-    checks = judged.evidence.checks or ()
-    newest = {result.name: result.report for result in checks if result.report is not None}
-    if not judged.step.verdict.passed or not newest:
-        return {}
-    return {reports_key(runner.run): load_reports(runner.journal, runner.run) | newest}
+    return judged
 
 
 def _without_a_price(runner: Runner, judged: Judged) -> Iterator[str]:
@@ -277,8 +369,8 @@ def learn_from(runner: Runner, judged: Judged) -> None:
         return  # a person waits for the turn to end
     if not config.enabled or story is None or silent:
         return
+    from ralphloop.learning import store
     from ralphloop.learning.capturing import capture
-    from ralphloop.learning.publish import after_story
     from ralphloop.redaction import secret_values
 
     project, state = runner.setup.project, runner.session.story(story.id)
@@ -293,6 +385,7 @@ def learn_from(runner: Runner, judged: Judged) -> None:
         commit=head if has_commit else "",
         secrets=secret_values(runner.setup.options.env),
     )
-    if state.standing is not Standing.OPEN:
-        ended = sum(s.standing is not Standing.OPEN for s in runner.session.stories.values())
-        after_story(project, config, ended_stories=ended, now=runner.clock())
+    ended = sum(s.standing is not Standing.OPEN for s in runner.session.stories.values())
+    if state.standing is not Standing.OPEN and config.every and ended % config.every == 0:
+        with suppress(RalphError, OSError):  # said at the end; what is learned never ends a run
+            store.rebuild(project, now=runner.clock())

@@ -1,27 +1,28 @@
-"""The loop.
-
-next story → breaker → prompt → agent → evidence → analysis → journal → effects → views → decision
-"""
+"""The loop: story → breaker → prompt → agent → evidence → journal → effects → views → decision."""
 
 import msgspec
 
 from ralphloop.core.events import StoryPassed, StoryReopened, StorySetAside
 from ralphloop.core.interventions import CooledDown, MarkedByHand, VerifyRan
-from ralphloop.core.model import Circuit, Decision, ExitDecision
-from ralphloop.core.planning import choose, ending, marked_by_hand, nothing_to_run
+from ralphloop.core.model import Circuit, Decision, ExitDecision, Story, StoryList
+from ralphloop.core.planning import IDLE, choose, ending, marked_by_hand
 from ralphloop.core.policy import reached
-from ralphloop.core.story import Story, StoryList
-from ralphloop.core.story_state import Standing, VerifySeen, verify_was
+from ralphloop.core.run_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError
 from ralphloop.loop.begin import Begun, begin
 from ralphloop.loop.effects import apply_effects, second_chance, take_back, tell_taken_back
 from ralphloop.loop.judging import Judged, judge, learn_from, record
-from ralphloop.loop.repair import head_moved, trouble
+from ralphloop.loop.repair import trouble
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
 from ralphloop.proc.steps import Steps, beside
+from ralphloop.repo.work_tree import concerns
 
+TO_BE_CHECKED = (
+    "the checks of iteration {} are still to be run: `ralph run --continue` runs them, and not the"
+    " agent"
+)
 _VIEWS_S = 0.25
 _DECIDED_BY_STORIES = (
     ExitDecision.BLOCKED,
@@ -32,7 +33,6 @@ _DECIDED_BY_STORIES = (
 
 
 async def run_loop(runner: Runner) -> Decision:
-    """Work until the project is done or going on would make no sense."""
     while True:
         if decision := await _before(runner):
             return decision
@@ -64,16 +64,18 @@ async def _before(runner: Runner) -> Decision | None:
             return decision
         if runner.stop.requested:
             return interrupted(runner)  # that is what ended the wait
-        now, expected = runner.tree(), runner.expected_head
+        now, expected, repo = runner.tree(), runner.expected_head, runner.setup.repo
         if reason := trouble(runner, now):
             if decision := await hold(runner, reason):
                 return decision
-        elif expected and head_moved(runner, expected, now.head):
-            runner.expected_head = now.head or ""  # meant, once a person resumes
-            moved = f"HEAD moved to {(now.head or 'nothing')[:12]} while no agent ran"
-            pause(runner, f"{moved}; `ralph resume` goes on from there")
-        else:
+            continue
+        if not expected or now.head == expected:
             return None
+        if repo is not None and now.head and not concerns(repo, f"{expected}...{now.head}"):
+            return None  # commits of those who work beside us
+        runner.expected_head = now.head or ""  # meant, once a person resumes
+        moved = f"HEAD moved to {(now.head or 'nothing')[:12]} while no agent ran"
+        pause(runner, f"{moved}; `ralph resume` goes on from there")
 
 
 def not_again(runner: Runner) -> Decision | None:
@@ -99,7 +101,7 @@ def choose_next(runner: Runner) -> tuple[Story | None, StoryList | None] | Decis
     choice = choose(stories, runner.session.stories, only=only)
     if choice is None:
         last = runner.last_block()
-        decision = nothing_to_run(stories, runner.session.stories, only=only, last=last)
+        decision = ending(IDLE, stories, runner.session.stories, only=only, last=last)
         return choose_next(runner) if not_upheld(runner, decision) else decision
     if choice.second_chance:
         runner.intervene(second_chance(runner, choice.story.id))
@@ -128,23 +130,19 @@ async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     judged = await beside(judge(runner, begun, await run_agent(runner, begun)))
     if judged.cut_short:  # among the checks: it stays unfinished, for them to be run again
         runner.owed_usd = judged.step.spent.cost_usd
-        words = (
-            f"the checks of iteration {begun.number} are still to be run:"
-            " `ralph run --continue` runs them, and not the agent"
-        )
-        stopped = interrupted(runner)
+        stopped, words = interrupted(runner), TO_BE_CHECKED.format(begun.number)
         return msgspec.structs.replace(stopped, reasons=(*stopped.reasons, words))
     decision = await beside(concluded(runner, judged, settle=False))
-    outcome = judged.step.analysis.outcome
-    if decision or not outcome.is_infrastructure or runner.stop.requested:
+    is_outage = judged.step.analysis.outcome.is_infrastructure
+    if decision or not is_outage or runner.stop.requested:
         return decision
-    quota = judged.result.response.rate_limit
-    return await wait_after(runner, outcome, quota.resets_at if quota else None)
+    return await wait_after(runner, judged)
 
 
 def concluded(runner: Runner, judged: Judged, *, settle: bool = True) -> Steps[Decision | None]:
     """Write it down, do what it owes, learn from it, publish it; then whether it was the last."""
-    begun, step = judged.begun, record(runner, judged)
+    judged = record(runner, judged)
+    begun, step = judged.begun, judged.step
     yield from apply_effects(runner, begun.number, step.effects, settle=settle)
     learn_from(runner, judged)
     decision = step.decision
@@ -184,7 +182,6 @@ def has_passed(runner: Runner, story: Story | None, number: int) -> bool:
 
 
 def interrupted(runner: Runner) -> Decision:
-    """A person, or a signal, ended the run."""
     return Decision(word=ExitDecision.INTERRUPTED, reasons=(runner.stop.reason or "stopped",))
 
 

@@ -1,44 +1,41 @@
-"""Beginning or continuing a session, and ending it: everything around the loop itself.
-
-What can fail later is looked at before the first start (`readiness`).
-"""
+"""Everything around the loop itself: beginning or continuing a session, and ending it."""
 
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from ralphloop.atomic import clean_leftovers
 from ralphloop.config.values import storable
 from ralphloop.core import breaker
-from ralphloop.core.events import RunStarted
+from ralphloop.core.events import RunFinished, RunStarted
 from ralphloop.core.interventions import CircuitReset, Reopened
 from ralphloop.core.model import Circuit, Decision, ExitDecision
 from ralphloop.core.planning import ENDINGS, choose, unless_taken_away
 from ralphloop.core.policy import named
-from ralphloop.core.run_state import Session, first_state
-from ralphloop.core.story_state import load_states
-from ralphloop.core.totals import spent_words
-from ralphloop.errors import CircuitOpen, RalphError
+from ralphloop.core.run_state import Session, Standing, first_state, load_states
+from ralphloop.core.totals import spent_words, valid
+from ralphloop.errors import CircuitOpen, ExitCode, RalphError
 from ralphloop.journal.journal import Journal, new_run_id
 from ralphloop.journal.lock import RunLock
-from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.records import RunRecord
-from ralphloop.journal.session import NOTES_KEY, load_circuit, load_session, save_part
+from ralphloop.journal.queries import NOTES_KEY, JournalReader
+from ralphloop.journal.records import RunRecord, RunStatus
 from ralphloop.journal.views import PROGRESS_VIEW, archive_progress
 from ralphloop.loop.confine import confine
-from ralphloop.loop.effects import take_back
-from ralphloop.loop.ending import EndedRun, end_run
-from ralphloop.loop.loop import run_loop
+from ralphloop.loop.effects import apply_effects, land, take_back
+from ralphloop.loop.loop import concluded, run_loop
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.readiness import PreflightReport, look_at_agents, preflight
 from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.runner import Patience, Runner, Sink, Tell, measure_of, nobody, restored
+from ralphloop.loop.runner import Patience, Runner, Sink, Tell, measure_of, nobody
 from ralphloop.proc.process_table import started_at
+from ralphloop.proc.run import Output, ourselves, run_command, run_in_front
 from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.repo.private_git import make_directory
 from ralphloop.text.durations import format_duration, next_clock
@@ -46,10 +43,28 @@ from ralphloop.text.plain import counted
 
 _A_PERSON_WENT_ON = (ExitDecision.BLOCKED, ExitDecision.ERROR, ExitDecision.TEST_SATURATION)
 _ATTENTION_S = 1.0
+_ON_END_TIMEOUT_S, _PR_TIMEOUT_S = 60.0, 1_200.0
+_RUNS_WITH_EVENTS = 20
+EXIT_CODES = {
+    ExitDecision.PROJECT_COMPLETE: ExitCode.COMPLETE,
+    ExitDecision.CIRCUIT_OPEN: ExitCode.HALTED,
+    ExitDecision.TEST_SATURATION: ExitCode.HALTED,
+    ExitDecision.BLOCKED: ExitCode.BLOCKED,
+    ExitDecision.MAX_ITERATIONS: ExitCode.LIMIT,
+    ExitDecision.BUDGET_EXHAUSTED: ExitCode.LIMIT,
+    ExitDecision.USAGE_LIMIT: ExitCode.LIMIT,
+    ExitDecision.NO_RUNNABLE_STORY: ExitCode.NOTHING_RUNNABLE,
+    ExitDecision.ERROR: ExitCode.AGENT_UNAVAILABLE,
+    ExitDecision.INTERRUPTED: ExitCode.INTERRUPTED,
+}
+
+
+class EndedRun(NamedTuple):
+    run: str
+    told: RunFinished
 
 
 async def run_session(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> EndedRun:
-    """Hold the project, begin or continue, loop, and end it properly."""
     with held(setup, tell) as (ready, journal, lock, run):
         opening = open_runner(ready, journal, run, stop=stop, sink=sink, tell=tell)
         return await carried(await beside(opening), lock, run_loop)
@@ -65,7 +80,7 @@ def held(setup: Setup, tell: Tell) -> Iterator[tuple[Setup, Journal, RunLock, st
     tell(f"{setup.confined}.")
     run = run_to_hold(setup, now)
     with (
-        RunLock.acquire(directory, run=run, now=now, shared=setup.shares) as lock,
+        RunLock(directory, run=run, now=now, shared=setup.shares) as lock,
         Journal.open(setup.project.journal) as journal,
     ):
         if lock.ended:
@@ -74,7 +89,7 @@ def held(setup: Setup, tell: Tell) -> Iterator[tuple[Setup, Journal, RunLock, st
         if journal.note:
             tell(journal.note)
         # Where a process that was killed may have left half a file; the journal sees to its own.
-        places = {setup.project.root, *lock.places, *filter(Path.is_dir, directory.iterdir())}
+        places = {setup.project.root, *lock.held, *filter(Path.is_dir, directory.iterdir())}
         for place in places | ({setup.stories.path.parent} if setup.stories else set()):
             clean_leftovers(place, now=now)
         yield setup, journal, lock, run
@@ -86,8 +101,15 @@ async def carried(
     """Carry an open run to its end, and answer what is asked of it meanwhile."""
     import asyncio
 
+    async def attend() -> None:  # also while an agent works
+        while True:
+            await asyncio.sleep(_ATTENTION_S)
+            with suppress(RalphError):  # the loop meets it too, and says so
+                put_back_own_files(runner)
+                handle_requests(runner)
+
     runner.lock = lock
-    attending = asyncio.create_task(_attend(runner))
+    attending = asyncio.create_task(attend())
     try:
         decision = await loop(runner)
         decision = unless_taken_away(decision, runner.story_list(), runner.session.stories)
@@ -100,17 +122,6 @@ async def carried(
     ended = end_run(runner, decision)
     runner.measure.close()
     return ended
-
-
-async def _attend(runner: Runner) -> None:
-    """Answer what is asked of the run, also while an agent works."""
-    import asyncio
-
-    while True:
-        await asyncio.sleep(_ATTENTION_S)
-        with suppress(RalphError):  # the loop meets it too, and says so
-            put_back_own_files(runner)
-            handle_requests(runner)
 
 
 def run_to_hold(setup: Setup, now: float) -> str:
@@ -133,34 +144,29 @@ def open_runner(
     tell: Tell,
     patience: Patience | None = None,
 ) -> Steps[Runner]:
-    """Recover what a crash left, then continue or begin."""
-    measure, now = measure_of(setup), time.time()
-    if done := restored(journal, setup.repo, measure, setup.project):
-        tell(f"Recovered: {done}.")
-    candidate = journal.resume_candidate(now, errand=setup.is_errand)
-
-    def made(session: Session, setup: Setup = setup) -> Runner:
-        return Runner(
-            setup=setup,
-            session=session,
-            journal=journal,
-            measure=measure,
-            stop=stop,
-            sink=sink,
-            tell=tell,
-            patience=patience,
-        )
-
-    old = made(load_session(journal, candidate.run.id)) if candidate else None
-    beside = (
-        made(load_session(journal, run.id), setup.for_stories_of(run.prd_path))
-        for run in journal.unfinished_runs(errand=not setup.is_errand)
-        if journal.owed_effects(run.id) or journal.unfinished_iterations(run.id)
+    new = Runner(
+        setup=setup,
+        session=Session(run=run),
+        journal=journal,
+        measure=measure_of(setup),
+        stop=stop,
+        sink=sink,
+        tell=tell,
+        patience=patience,
     )
-    for cut_off in (*([old] if old else ()), *beside):
-        from ralphloop.loop.recovery import recover
-
-        for done in (yield from recover(cut_off)):
+    if done := new.restored():
+        tell(f"Recovered: {done}.")
+    now = time.time()
+    candidate = journal.resume_candidate(now, errand=setup.is_errand)
+    again = msgspec.structs.replace
+    old = again(new, session=journal.session(candidate.run.id)) if candidate else None
+    beside = (
+        again(new, session=journal.session(it.id), setup=setup.for_stories_of(it.prd_path))
+        for it in journal.unfinished_runs(errand=not setup.is_errand)
+        if journal.owed_effects(it.id) or journal.unfinished_iterations(it.id)
+    )
+    for one in (*([old] if old else ()), *beside):
+        for done in (yield from recover(one)):
             tell(f"Recovered: {done}.")
     goes_on = stop.requested or (setup.options.resume and candidate and not candidate.expired)
     if old is not None and candidate is not None and goes_on:
@@ -176,17 +182,36 @@ def open_runner(
             f" kept. `ralph run --continue` would also have kept what it used:"
             f" {counted(used.iterations, 'iteration')}, ${used.cost_usd:.2f}."
         )
-    return (yield from _begun(made(Session(run=run)), old))
+    return (yield from _begun(new, old))
+
+
+def recover(runner: Runner) -> Steps[list[str]]:
+    """Do what a crash left, and nothing twice; returns what was done, in words."""
+    from ralphloop.loop.agent import recover_iteration  # few runs were cut off
+
+    done: list[str] = []
+    if runner.journal.meta(f"lanes:{runner.run}") is not None:
+        return done  # its work is in other trees: `lanes.opening` settles it
+    for owing in runner.journal.owed_effects(runner.run):
+        yield from apply_effects(runner, owing.n, owing.effects)
+        done.append(f"finished what iteration {owing.n} had left to do")
+    cuts = runner.journal.unfinished_iterations(runner.run)
+    gone = take_back(runner) if cuts else {}  # an agent may have written what the journal says
+    done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
+    for cut in cuts:
+        done.append((yield from recover_iteration(runner, cut, partial(concluded, runner))))
+    return done
 
 
 def _refuse_if_open(journal: Journal, setup: Setup, now: float) -> None:
     """A start that could not run anything is none: the session that opened the circuit stays."""
     if setup.options.reset_circuit:
         return
-    circuit = breaker.cool_down(load_circuit(journal), iteration=0, at=now, policy=setup.policy)
+    circuit = breaker.cool_down(journal.circuit(), iteration=0, at=now, policy=setup.policy)
     if circuit.circuit is Circuit.OPEN:
-        advice = ENDINGS[ExitDecision.CIRCUIT_OPEN].next_step
-        raise CircuitOpen(f"the circuit is OPEN: {circuit.reason}", advice)
+        end = ENDINGS[ExitDecision.CIRCUIT_OPEN]
+        words = f"the circuit is OPEN: {circuit.reason}"
+        raise CircuitOpen(words, f"{end.advice} {end.command}")
 
 
 def _continued(runner: Runner, record: RunRecord) -> Runner:
@@ -200,8 +225,11 @@ def _continued(runner: Runner, record: RunRecord) -> Runner:
         pid_started=started_at(os.getpid()) or 0.0,
         config=storable(runner.config),
     )
-    if record.decision in _A_PERSON_WENT_ON and not _has_something_to_do(runner):
-        runner.intervene(Reopened(waiting_only=True))
+    if record.decision in _A_PERSON_WENT_ON:
+        stories = runner.story_list()
+        # Where a person answered some of the questions, the other stories still wait for theirs.
+        if stories is None or choose(stories, runner.session.stories) is None:
+            runner.intervene(Reopened(waiting_only=True))
     _ready(runner, report)
     totals = runner.totals()  # what was recovered just now is part of it
     runner.tell(
@@ -212,12 +240,6 @@ def _continued(runner: Runner, record: RunRecord) -> Runner:
     )
     _started(runner, continued=True)
     return runner
-
-
-def _has_something_to_do(runner: Runner) -> bool:
-    """A person answered some of the questions: the other stories still wait for theirs."""
-    stories = runner.story_list()
-    return stories is not None and choose(stories, runner.session.stories) is not None
 
 
 def _begun(runner: Runner, old: Runner | None) -> Steps[Runner]:
@@ -231,9 +253,9 @@ def _begun(runner: Runner, old: Runner | None) -> Steps[Runner]:
     known = load_states(journal.story_states(latest.id)) if latest else {}
     report = yield from preflight(runner, ours=ours)
     frozen = session.frozen
-    save_part(journal, session, frozen)  # before the run exists: none is ever without its checks
+    journal.save_part(runner.run, frozen)  # before the run exists: none is ever without its checks
     stories = old.session.stories if old else known
-    session.state = first_state(frozen, load_circuit(journal), stories)
+    session.state = first_state(frozen, journal.circuit(), stories)
     journal.begin_run(
         RunRecord(
             id=runner.run,
@@ -250,7 +272,7 @@ def _begun(runner: Runner, old: Runner | None) -> Steps[Runner]:
         )
     )
     journal.put_stories(runner.run, session.stories)
-    save_part(journal, session, session.state)
+    journal.save_part(runner.run, session.state)
     _put_progress_away(runner, latest)
     runner.intervene(Reopened())
     _ready(runner, report)
@@ -272,7 +294,6 @@ def _put_progress_away(runner: Runner, latest: RunRecord | None) -> None:
 
 
 def _ready(runner: Runner, report: PreflightReport) -> None:
-    """Say what is to be minded, open again what nothing upholds, reset the circuit if asked."""
     for line in (*runner.setup.handed, *(f"warning: {line}" for line in report.warnings)):
         runner.tell(line)
     for story, reason in take_back(runner, agent_ran=False).items():
@@ -284,18 +305,14 @@ def _ready(runner: Runner, report: PreflightReport) -> None:
         runner.intervene(CircuitReset(at=runner.clock()))
 
 
-def _set_end(runner: Runner, *, continued: bool) -> None:
-    """Fix when `limits.until` is: once for a session, unless a person says it anew."""
-    desk, until, now = runner.session.desk, runner.config.limits.until, runner.clock()
-    if continued and desk.extra.ends_at and "limits.until" not in runner.setup.options.flags:
-        return
-    ends_at = next_clock(until, now) if until else 0.0
-    extra = msgspec.structs.replace(desk.extra, ends_at=ends_at)
-    runner.change_desk(msgspec.structs.replace(desk, extra=extra))
-
-
 def _started(runner: Runner, *, continued: bool) -> None:
-    _set_end(runner, continued=continued)
+    # When `limits.until` is: once for a session, unless a person says it anew.
+    desk, until = runner.session.desk, runner.config.limits.until
+    anew = "limits.until" in runner.setup.options.flags
+    if anew or not (continued and desk.extra.ends_at):
+        ends_at = next_clock(until, runner.clock()) if until else 0.0
+        extra = msgspec.structs.replace(desk.extra, ends_at=ends_at)
+        runner.change_desk(msgspec.structs.replace(desk, extra=extra))
     stories, totals = runner.story_list(), runner.totals()
     session, agent, limits = runner.session, runner.config.agent, runner.limits
     started = RunStarted(
@@ -317,3 +334,77 @@ def _started(runner: Runner, *, continued: bool) -> None:
     )
     runner.emit(msgspec.structs.replace(started, **named(limits)))
     runner.publish()
+
+
+# --- the end ---------------------------------------------------------------------------------
+
+
+def end_run(runner: Runner, decision: Decision, *, publish: bool = True) -> EndedRun:
+    if publish and not runner.stop.requested and runner.session.number:
+        _publish_learned(runner)
+        land(runner)
+    runner.settle()
+    complete = decision.word is ExitDecision.PROJECT_COMPLETE
+    runner.journal.end_run(
+        runner.run,
+        now=runner.clock(),
+        status=RunStatus.COMPLETE if complete else RunStatus.STOPPED,
+        decision=str(decision.word),
+        reason="; ".join(decision.reasons),
+    )
+    runner.journal.prune_events(keep_runs=_RUNS_WITH_EVENTS)
+    runner.publish()
+    stories, totals = runner.story_list(), runner.journal.totals(runner.run)
+    told = RunFinished(
+        decision=decision.word,
+        reasons=decision.reasons,
+        exit_code=int(EXIT_CODES[decision.word]),
+        passed=stories.passed if stories else 0,
+        total=stories.total if stories else 0,
+        cost_usd=totals.cost_usd + runner.owed_usd,
+        unpriced=totals.unpriced,
+        tokens=totals.total_tokens,
+        iterations=totals.iterations,
+        duration_s=totals.active_s,
+        quota=valid(runner.session.state.quota, runner.clock()),
+        waiting=tuple(
+            f"{story} waits for you: {state.reason}"
+            for story, state in runner.session.stories.items()
+            if story and state.standing is Standing.BLOCKED
+        ),
+    )
+    runner.emit(told)
+    return EndedRun(runner.run, told)
+
+
+def _publish_learned(runner: Runner) -> None:
+    """Skills and the managed block, in a commit of their own, when a run ended by itself."""
+    from ralphloop.learning.publish import at_end
+
+    for line in at_end(
+        runner.setup.project,
+        runner.setup.repo,
+        runner.config.learning,
+        agent=runner.config.agent.name,
+        run=runner.run,
+        commit=runner.config.git.commit == "story",
+        now=runner.clock(),
+        on_branch=not runner.setup.lands_on,
+    ):
+        runner.tell(line)
+
+
+def after_run(setup: Setup, ended: EndedRun) -> str:
+    """Run the `on_end` command with the result on its input, or `ralph pr`; what that said."""
+    argv, root = setup.config.session.on_end, setup.project.root
+    if not argv:
+        return ""
+    # The run is over: what fails now changes nothing.
+    with suppress(OSError, ValueError):
+        if argv[0] == "pr":
+            opening = (*ourselves(), "pr", ended.run, *argv[1:])
+            done = run_command(opening, cwd=root, timeout_s=_PR_TIMEOUT_S, output=Output.TOGETHER)
+            return done.said
+        result = msgspec.json.encode({"run": ended.run, **ended.told.published()})
+        run_in_front(argv, cwd=root, given=result, timeout_s=_ON_END_TIMEOUT_S)
+    return ""

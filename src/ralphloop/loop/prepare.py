@@ -1,7 +1,4 @@
-"""Everything a run needs, found and checked before anything is started.
-
-Nothing here writes.  What is wrong is said with its place and its fix, and ends the command.
-"""
+"""Everything a run needs, found and checked before anything is started.  Nothing here writes."""
 
 from __future__ import annotations
 
@@ -14,24 +11,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ralphloop.config.model import AgentSection, Config, policy_of
-from ralphloop.core.model import Outcome, Value
+from ralphloop.core.model import Story, Value
 from ralphloop.core.planning import rungs_in_order
 from ralphloop.core.policy import Mode, Policy
-from ralphloop.core.story import Story
 from ralphloop.errors import AgentUnavailable, Finding, InputError, RepositoryError, unreadable
 from ralphloop.journal.queries import JournalReader
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
 from ralphloop.proc.sandbox import BOXED, Box
-from ralphloop.project import (
-    ERRANDS,
-    Project,
-    agent_directories,
-    find_project,
-    relative,
-    tree_top,
-)
-from ralphloop.repo.own_files import OwnFiles, never_progress, project_prefix
-from ralphloop.repo.work_tree import Repository
+from ralphloop.project import ERRANDS, Project, agent_directories, find_project, relative, tree_top
+from ralphloop.repo.work_tree import OwnFiles, Repository, never_progress, project_prefix
 from ralphloop.room import read_regular
 from ralphloop.stories.source import StoryFile, find_source, load, resolve_parent_spec
 
@@ -64,8 +52,6 @@ class Options(Value, kw_only=True):
 
 
 class Setup(Value, kw_only=True):
-    """One project, ready to run."""
-
     options: Options
     project: Project
     config: Config
@@ -124,7 +110,6 @@ class Setup(Value, kw_only=True):
 
     @property
     def source_name(self) -> str:
-        """The story file, from the project's root."""
         return relative(self.stories.path, self.project.root) if self.stories else ""
 
     @property
@@ -133,7 +118,6 @@ class Setup(Value, kw_only=True):
         return self.source_name.startswith(ERRANDS)
 
     def for_stories_of(self, source: str) -> Setup:
-        """The same for the stories of another file."""
         stories = load(self.project.root / source) if source else None
         made = assemble(self.options, self.project, self.config, stories, self.repo)
         return msgspec.structs.replace(
@@ -153,8 +137,20 @@ def prepare(options: Options) -> Setup:
     listed, path = (stories.list.stories, stories.path) if stories else ((), None)
     grants = grants_of(loaded, project.root, listed, path)
     setup = msgspec.structs.replace(setup, grants=grants, handed=handed_on(loaded))
-    if stories is not None:
-        _check_stories(stories, setup)
+    # What would fail in the middle of the night fails now.
+    for story in listed:
+        if not story.passes:
+            spec_of(story, setup)
+    only, branch = options.only, stories.list.branch_name if stories else None
+    if stories and only is not None and stories.list.get(only) is None:
+        known = ", ".join(story.id for story in listed[:10])
+        raise InputError(f"there is no story {only!r}", f"Stories: {known}.")
+    try:
+        if setup.repo is not None and branch:
+            setup.repo.check_branch_name(branch)
+    except RepositoryError as error:  # a mistake in the file, not in the repository
+        place = f"{path.name}: branchName" if path else ""
+        raise InputError(error.message, error.next_step, place=place) from None
     return setup
 
 
@@ -167,6 +163,12 @@ def assemble(
 ) -> Setup:
     """The same from settings, stories and a repository that are known already."""
     by_hook, root = bool(options.session), project.root.resolve()
+    # What the agent is told besides its story; without stories it is all it is told.
+    prompt, told = options.prompt or project.root / PROMPT_NAME, ""
+    if options.prompt is not None or prompt.exists():
+        told = read_words(prompt, within=None if options.prompt else tree_top(project.root))
+        if options.prompt is not None and not told.strip():
+            raise InputError("is empty", "Write what the agent should do.", place=str(prompt))
     real = stories.path.resolve() if stories else root / PROMPT_NAME
     prefix = project_prefix(repo.root, project.root) if repo else ""
     scope = prefix if config.git.scope == "project" else ""
@@ -181,7 +183,7 @@ def assemble(
         # The project, or where a link of the user's own led before any agent ran.
         within=root if real.is_relative_to(root) else real.parent,
         specs_dir=options.specs_dir.resolve() if options.specs_dir else real.parent,
-        instructions=_instructions(options, project),
+        instructions=told,
         crew=(Member(agent=_Session(), config=config.agent),) if by_hook else _crew(config, root),
         own=never_progress(
             prefix, [*listed, *(f"{prefix}{it}" for it in LEARNED_FILES)], within=scope
@@ -200,7 +202,6 @@ def open_repository(root: Path) -> Repository | None:
 
 
 def spec_of(story: Story, setup: Setup) -> Path | None:
-    """The story's parent spec, if it names one."""
     return resolve_parent_spec(story, specs_dir=setup.specs_dir, repo_root=setup.project.root)
 
 
@@ -216,34 +217,6 @@ def _stories(options: Options, project: Project, config: Config) -> StoryFile:
     if options.specs_dir is None and configured.exists():
         return load(configured)
     return load(find_source(options.specs_dir or project.root))
-
-
-def _check_stories(stories: StoryFile, setup: Setup) -> None:
-    """What would fail in the middle of the night fails now."""
-    for story in stories.list.stories:
-        if not story.passes:
-            spec_of(story, setup)
-    only, branch = setup.options.only, stories.list.branch_name
-    if only is not None and stories.list.get(only) is None:
-        known = ", ".join(story.id for story in stories.list.stories[:10])
-        raise InputError(f"there is no story {only!r}", f"Stories: {known}.")
-    try:
-        if setup.repo is not None and branch:
-            setup.repo.check_branch_name(branch)
-    except RepositoryError as error:  # a mistake in the file, not in the repository
-        place = f"{stories.path.name}: branchName"
-        raise InputError(error.message, error.next_step, place=place) from None
-
-
-def _instructions(options: Options, project: Project) -> str:
-    """What the agent is told besides its story; without stories it is all it is told."""
-    path = options.prompt or project.root / PROMPT_NAME
-    if options.prompt is None and not path.exists():
-        return ""
-    text = read_words(path, within=None if options.prompt else tree_top(project.root))
-    if options.prompt is not None and not text.strip():
-        raise InputError("is empty", "Write what the agent should do.", place=str(path))
-    return text
 
 
 def read_words(path: Path, *, within: Path | None = None) -> str:
@@ -280,8 +253,6 @@ Quota = Mapping[str, float]  # agent -> when it may start again, or GONE
 
 
 class Member(Value, kw_only=True):
-    """One agent with its settings."""
-
     agent: Agent
     config: AgentSection
     is_rung: bool = False  # of the ladder: its model is part of who it is
@@ -342,25 +313,10 @@ def team(crew: Sequence[Member], failed: int) -> list[Member]:
 
 
 def at_work(crew: Sequence[Member], quota: Quota, now: float) -> Member | None:
-    """The first one that may start now."""
     return next((m for m in crew if 0 <= back_at(m, quota) <= now), None)
-
-
-def next_back(crew: Sequence[Member], quota: Quota) -> float | None:
-    """When the first of those that wait may start again."""
-    times = [until for m in crew if (until := back_at(m, quota)) != GONE]
-    return min(times, default=None)
 
 
 def back_at(member: Member, quota: Quota) -> float:
     """When it may start again; a time in the past is now."""
     times = [quota.get(clock, 0.0) for clock in member.clocks]
     return GONE if GONE in times else max(times)
-
-
-def quota_after(quota: Quota, name: str, outcome: Outcome, until: float) -> dict[str, float]:
-    """The quota clocks after a start of `name`, which is away until then, or not at all."""
-    rest = {agent: moment for agent, moment in quota.items() if agent != name}
-    if outcome is Outcome.FATAL:
-        return rest | {name: GONE}
-    return rest | {name: until} if until else rest

@@ -1,7 +1,6 @@
 """What can fail at 01:00 fails at 22:00: everything is looked at before the first start.
 
-Errors end the command with their fix, warnings are said.  The checks run once, so that what is red
-already is known before an agent touches anything.
+The checks run once, so that what is red already is known before an agent touches anything.
 """
 
 import sys
@@ -26,7 +25,7 @@ from ralphloop.errors import (
     RepositoryError,
 )
 from ralphloop.journal.lock import neighbours
-from ralphloop.journal.session import reports_key
+from ralphloop.journal.queries import REPORTS_KEY
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.checks import behaves, cannot_start, check_of, last_lines, why_red
@@ -38,13 +37,10 @@ _HURRY_S = 60.0  # of checks: a person waits for the turn of their session
 
 
 class PreflightReport(msgspec.Struct):
-    """What was found, in words."""
-
     said: list[str] = msgspec.field(default_factory=list)
     warnings: list[str] = msgspec.field(default_factory=list)
 
     def heed(self, findings: Iterable[Finding], failure: type[RalphError] | None = None) -> None:
-        """Errors end the command where they are to, the rest is said."""
         for finding in findings:
             if finding.level is Level.ERROR and failure is not None:
                 raise failure(finding.message, finding.fix)
@@ -53,15 +49,17 @@ class PreflightReport(msgspec.Struct):
 
 
 def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]:
-    """Check everything and fix the checks of the run; raises where the run must not begin.
-
-    `ours` are trees we left ourselves: dirt that is in one of them is not dirt.
-    """
+    """Check everything and fix the checks of the run; what is dirty in trees of `ours` is not."""
     report, commands = PreflightReport(), runner.config.checks.commands
     sweep(runner.setup.project.root, runner.setup.project.directory / CANARY)
     dirty = _repository(runner, report, ours)
     look_at_agents(runner, report)
-    _insist_on_commands(runner)
+    for argv in commands:  # one that can never start is no question of red or green
+        makeable = runner.setup.options.allow_red and "/" in argv[0]  # by a story
+        found = find_program(argv[0], runner.setup.options.env, runner.setup.project.root)
+        if trouble := cannot_start(argv, found=bool(found) or makeable):
+            words = f"check {check_of(argv).name}: {trouble.words}"
+            raise RepositoryError(words, _sentences(trouble.fix))
     baseline = yield from runner.run_checks(commands)
     report.said += [f"check {it.name}: {it.status} in {it.duration_s:.1f} s" for it in baseline]
     stories = runner.setup.stories
@@ -85,7 +83,7 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
     )
     _insist_on_green(runner, baseline)
     named = {result.name: result.report for result in baseline if result.report is not None}
-    runner.journal.set_meta(reports_key(runner.run), named)
+    runner.journal.set_meta(REPORTS_KEY.format(runner.run), named)
     runner.emit(Preflight(said=tuple(report.said), warnings=tuple(report.warnings)))
     return report
 
@@ -116,7 +114,14 @@ def _repository(runner: Runner, report: PreflightReport, ours: frozenset[str]) -
     is_ours = runner.measure.tree().tree in ours or bool(setup.lands_on)
     wanted = stories.list.branch_name if stories and not setup.lands_on else None
     if wanted and not repo.unfinished_operation():
-        _insist_on_branch(runner, repo.branch(), wanted)
+        beside, branch = neighbours(setup.project.directory, runner.clock()), repo.branch()
+        if branch != wanted and (other := next(beside, None)):  # their files stay where they are
+            raise LockedError(
+                f"run {other.run} in {other.project} works on branch {branch} in this work tree,"
+                f" and the stories here want {wanted}",
+                "Wait for it, use the same branch, or give one a work tree of its own:"
+                " git worktree add.",
+            )
         how = repo.switch_or_create_branch(wanted)
         report.said += [f"branch {wanted} was {how}"] if how != "already" else []
     findings = inspect(
@@ -132,19 +137,6 @@ def _repository(runner: Runner, report: PreflightReport, ours: frozenset[str]) -
     return () if is_ours else repo.dirty_paths(setup.own)
 
 
-def _insist_on_branch(runner: Runner, branch: str | None, wanted: str) -> None:
-    """The files of those who work beside us are not to be switched away."""
-    directory = runner.setup.project.directory
-    beside = next(neighbours(directory, runner.clock()), None) if branch != wanted else None
-    if beside is not None:
-        raise LockedError(
-            f"run {beside.run} in {beside.project} works on branch {branch} in this work tree,"
-            f" and the stories here want {wanted}",
-            "Wait for it, use the same branch, or give one a work tree of its own:"
-            " git worktree add.",
-        )
-
-
 def look_at_agents(runner: Runner, report: PreflightReport) -> None:
     """The first agent must be there; one that may take over or comes later is only said."""
     setup, limited = runner.setup, runner.limits.max_cost_usd > 0
@@ -155,17 +147,6 @@ def look_at_agents(runner: Runner, report: PreflightReport) -> None:
             report.heed(member.agent.check(inquiry), None if seen else AgentUnavailable)
         seen.add(member.name)
         report.heed(cost_problems(member.name, member.config, env, limited=limited))
-
-
-def _insist_on_commands(runner: Runner) -> None:
-    """A check that can never start is no question of red or green."""
-    options, root = runner.setup.options, runner.setup.project.root
-    for argv in runner.config.checks.commands:
-        found = find_program(argv[0], options.env, root)
-        makeable = options.allow_red and "/" in argv[0]  # by a story
-        if trouble := cannot_start(argv, found=bool(found) or makeable):
-            words = f"check {check_of(argv).name}: {trouble.words}"
-            raise RepositoryError(words, _sentences(trouble.fix))
 
 
 def _insist_on_green(runner: Runner, baseline: tuple[CheckResult, ...]) -> None:
@@ -187,17 +168,13 @@ def _insist_on_green(runner: Runner, baseline: tuple[CheckResult, ...]) -> None:
         fixes += [trouble.fix] if trouble else []
     if len(fixes) < len(red):
         fixes.append("fix it, or run with --allow-red if the stories are to make it green")
-    if not _confirmed("\n".join([*words, "Go on? [y/N] "])):
-        raise RepositoryError("\n".join(words), _sentences(*dict.fromkeys(fixes)))
+    if sys.stdin.isatty():
+        sys.stderr.write(on_screen("\n".join([*words, "Go on? [y/N] "]), colours=False))
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+    raise RepositoryError("\n".join(words), _sentences(*dict.fromkeys(fixes)))
 
 
 def _sentences(*fixes: str) -> str:
     return " ".join(f"{fix[0].upper()}{fix[1:]}." for fix in fixes)
-
-
-def _confirmed(question: str) -> bool:
-    if not sys.stdin.isatty():
-        return False
-    sys.stderr.write(on_screen(question, colours=False))
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")

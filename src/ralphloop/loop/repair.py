@@ -1,26 +1,21 @@
 """What an agent broke that is not its own, put right before anything is measured or written.
 
-`git clean -fdx` takes `.ralph/` with it, agents like branches of their own, and a merge may be left
-half done.  None of these is worth a night: the first two can be put right, the third is for the
-agent itself to end.
+`git clean -fdx` takes `.ralph/` with it, and agents like branches of their own: both are put right.
+A merge left half done is for the agent itself to end; what only a person can put right (a branch,
+HEAD, a full disk) is named before the next start.
 
-History: HEAD after an agent has to contain HEAD before it.
-Where it does not, the commits that left are kept under a ref and named, the agent is asked about it
-once, and stories whose commits went with them are open again.
+History: HEAD after an agent has to contain HEAD before it.  Where it does not, the commits that
+left are kept under a ref and named, the agent is asked about it once, and stories whose commits
+went with them are open again.
 
-What only a person can put right (a branch, HEAD, a full disk) is named before the next start.
+Settings are for a person to say.  A run keeps those it began with, the next one reads these files
+again: so what changed in them while an agent worked is put back, kept under a ref and said.
+Whether a person did it meanwhile cannot be told; between two starts nobody looks.
 
-Settings: which checks count, which agents are started and what they are told is for a person to
-say.  A run keeps the settings it began with, the next one reads these files again: so what changed
-in them while an agent worked is put back, kept under a ref and said.  Whether a person did it
-meanwhile cannot be told; between two starts nobody looks.
-
-Stories: a mark an agent set is a claim and is put back.  A file it made unreadable is put back as a
-whole.  What it removed or made weaker stays as it is, but is not forgotten: the stories as they
-were asked are kept with the story that was worked on, so that a later claim is held against them.
+Stories: a mark an agent set is a claim and is put back, and so is a file it made unreadable.  What
+it removed or made weaker stays, but the stories as they were asked are kept with the one that was
+worked on, so that a later claim is held against them.
 """
-
-from __future__ import annotations
 
 import os
 from pathlib import Path
@@ -28,20 +23,18 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.atomic import write_atomic
-from ralphloop.core.model import Value
-from ralphloop.core.story import Story, StoryList
-from ralphloop.core.story_state import StoryState
+from ralphloop.core.model import Story, StoryList, Value
+from ralphloop.core.run_state import StoryState
 from ralphloop.errors import InputError, Level
 from ralphloop.loop.prepare import PROMPT_NAME
 from ralphloop.loop.runner import Runner
 from ralphloop.project import CONFIG_NAME, agent_directories
 from ralphloop.repo import private_git
-from ralphloop.repo.own_files import project_prefix
 from ralphloop.repo.preflight import disk_space
 from ralphloop.repo.snapshot import Snapshot
-from ralphloop.repo.work_tree import concerns, has_again, keep_lost
-from ralphloop.room import claim, open_regular
-from ralphloop.stories.changes import compare
+from ralphloop.repo.work_tree import concerns, has_again, keep_lost, project_prefix
+from ralphloop.room import claim, read_regular
+from ralphloop.stories.source import compare
 from ralphloop.text.plain import counted, one_line
 
 _LARGEST = 1 << 20
@@ -117,15 +110,13 @@ def lost_heads(
     from ralphloop.repo.set_aside import ref_name
 
     ref = ref_name(runner.run, number, "lost")
-    lost = keep_lost(repo, ref, old, after.head)
-    named = ", ".join(one_line(name, 60) for name in lost.named)
-    more = f" and {lost.count - len(lost.named)} more" if lost.count > len(lost.named) else ""
-    words = (
-        f"history was rewritten: {counted(lost.count, 'commit')} left {branch or 'HEAD'}"
-        f" ({named}{more}); kept at {ref}"
-        if lost.kept
-        else f"history was rewritten: what {branch} held is gone from the repository"
-    )
+    words = f"history was rewritten: what {branch} held is gone from the repository"
+    if lost := keep_lost(repo, ref, old, after.head):
+        count, newest = lost
+        named = ", ".join(one_line(name, 60) for name in newest)
+        more = f" and {count - len(newest)} more" if count > len(newest) else ""
+        words = f"history was rewritten: {counted(count, 'commit')} left {branch or 'HEAD'}"
+        words += f" ({named}{more}); kept at {ref}"
     # Undoing a rewrite takes commits out too: the ones that were in its place.
     return still if state.lost and not still else {**still, old: words}
 
@@ -141,14 +132,6 @@ def stashed(runner: Runner, before: frozenset[str] | None) -> str:
         f"work was stashed, so it does not count: it is in stash@{{0}} ({new[-1]});"
         " `git stash pop` brings it back"
     )
-
-
-def head_moved(runner: Runner, expected: str, head: str | None) -> bool:
-    """Whether commits that are ours to know came or went while no agent of ours worked."""
-    repo = runner.setup.repo
-    if repo is None or head == expected or head is None:
-        return head != expected
-    return concerns(repo, f"{expected}...{head}")
 
 
 def trouble(runner: Runner, now: Snapshot) -> str:
@@ -177,14 +160,16 @@ def read_settings(root: Path) -> Settings:
     found: Settings = {}
     paths = [root / CONFIG_NAME, root / PROMPT_NAME]
     for folder in agent_directories(root):
-        paths += [folder] if folder.is_symlink() else sorted(folder.glob("*.toml"))[:_MOST_FILES]
+        if folder.is_symlink():
+            paths.append(folder)
+        elif folder.is_dir():
+            paths += sorted(folder.glob("*.toml"))[:_MOST_FILES]
     for path in paths:
-        if path.is_symlink():
-            found[path.relative_to(root).as_posix()] = _LINK + os.fsencode(path.readlink())
-            continue
         try:
-            with open_regular(path) as file:
-                content = file.read(_LARGEST + 1)
+            if path.is_symlink():
+                content = _LINK + os.fsencode(path.readlink())
+            else:
+                content = read_regular(path, most=_LARGEST + 1)
         except OSError:
             continue
         if len(content) <= _LARGEST:
@@ -193,33 +178,27 @@ def read_settings(root: Path) -> Settings:
 
 
 def put_back_settings(runner: Runner, number: int, before: Settings | None) -> tuple[str, ...]:
-    """Put back what changed since the agent started; what it was, in words."""
-    root = runner.setup.project.root
+    """Put back what changed since the agent started, and keep it; what it was, in words."""
+    repo, root = runner.setup.repo, runner.setup.project.root
     now = read_settings(root) if before is not None else {}
     if before is None or now == before:
         return ()
     changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-    _keep(runner, number, {name: now[name] for name in changed if name in now})
+    if repo is not None and not now.keys().isdisjoint(changed):
+        from ralphloop.repo.set_aside import keep_files, ref_name
+
+        ref, prefix = ref_name(runner.run, number, "settings"), project_prefix(repo.root, root)
+        files = {}
+        for name in now.keys() & set(changed):  # a link may stand where the branch has a directory
+            link = ".link" if now[name].startswith(_LINK) else ""
+            files[f"{prefix}{name}{link}"] = now[name]
+        keep_files(repo, ref, files, "settings that were changed while an agent worked")
+        remark = f"the settings as they were after the agent are kept at {ref}"
+        runner.remarks = (*runner.remarks, remark)
     for name in changed:
         _restore(root, name, before.get(name))
     verb = "was" if len(changed) == 1 else "were"
     return (f"{', '.join(changed)} {verb} changed while the agent worked, and put back",)
-
-
-def _keep(runner: Runner, number: int, files: Settings) -> None:
-    """The other version, for whoever wants it."""
-    repo, root = runner.setup.repo, runner.setup.project.root
-    if repo is None or not files:
-        return
-    from ralphloop.repo.set_aside import keep_files, ref_name
-
-    ref, prefix = ref_name(runner.run, number, "settings"), project_prefix(repo.root, root)
-    # A link may stand where the branch has a directory.
-    names = {name: f"{name}.link" if it.startswith(_LINK) else name for name, it in files.items()}
-    words = "settings that were changed while an agent worked"
-    keep_files(repo, ref, {f"{prefix}{names[name]}": it for name, it in files.items()}, words)
-    remark = f"the settings as they were after the agent are kept at {ref}"
-    runner.remarks = (*runner.remarks, remark)
 
 
 def _restore(root: Path, name: str, content: bytes | None) -> None:
@@ -242,8 +221,6 @@ def _restore(root: Path, name: str, content: bytes | None) -> None:
 
 
 class ListAfter(Value, kw_only=True):
-    """The list as it is now, and what was done to it."""
-
     stories: StoryList | None = None
     claimed: frozenset[str] = frozenset()  # marked as passed, which only we may do
     asked: tuple[Story, ...] = ()  # as they were, where they were removed or weakened
@@ -255,15 +232,25 @@ def read_back(
     runner: Runner, before: StoryList | None, content: bytes, asked: tuple[Story, ...]
 ) -> ListAfter:
     """Read the list again; `before` and `content` are from before the agent started."""
+    known, within = runner.setup.stories, runner.setup.within
     try:
         now = runner.story_list() if before is not None else None
     except InputError as error:
-        _put_list_back(runner, content)
+        if known is not None:
+            if known.path.is_symlink() and not known.path.resolve().is_relative_to(within):
+                known.path.unlink()  # what it leads to is not ours, the name is
+            write_atomic(known.path, content, within=within)
         finding = f"the story file was made unreadable and was put back ({error.message})"
         return ListAfter(stories=before, asked=asked, findings=(finding,))
     if before is None or now is None:
         return ListAfter()
-    wanted = _as_asked(before, asked)
+    # The list before the agent, with what was taken from it earlier as it was.
+    first = {story.id: story for story in asked}
+    there = [
+        msgspec.structs.replace(first.pop(story.id, story), passes=story.passes)
+        for story in before.stories
+    ]
+    wanted = msgspec.structs.replace(before, stories=(*there, *first.values()))
     changes = compare(wanted, now)
     if changes.marks_to_restore:
         runner.mark(changes.marks_to_restore)
@@ -277,24 +264,3 @@ def read_back(
         asked=tuple(story for story in wanted.stories if story.id in less)[:_MOST_ASKED],
         doubts=tuple(doubts),
     )
-
-
-def _as_asked(before: StoryList, asked: tuple[Story, ...]) -> StoryList:
-    """The list before the agent, with what was taken from it earlier as it was."""
-    first = {story.id: story for story in asked}
-    there = tuple(
-        msgspec.structs.replace(first.pop(story.id), passes=story.passes)
-        if story.id in first
-        else story
-        for story in before.stories
-    )
-    return msgspec.structs.replace(before, stories=(*there, *first.values()))
-
-
-def _put_list_back(runner: Runner, content: bytes) -> None:
-    known, within = runner.setup.stories, runner.setup.within
-    if known is None:
-        return
-    if known.path.is_symlink() and not known.path.resolve().is_relative_to(within):
-        known.path.unlink()  # what it leads to is not ours, the name is
-    write_atomic(known.path, content, within=within)

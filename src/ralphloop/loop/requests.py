@@ -7,10 +7,9 @@ import msgspec
 
 from ralphloop.core.events import RequestAnswered
 from ralphloop.core.interventions import Answered, AnyIntervention, CircuitReset, StoryMoved
+from ralphloop.core.model import Story
 from ralphloop.core.policy import Extra, named
-from ralphloop.core.run_state import Session
-from ralphloop.core.story import Story
-from ralphloop.core.story_state import MAX_ANSWER_CHARS, Standing
+from ralphloop.core.run_state import MAX_ANSWER_CHARS, Session, Standing
 from ralphloop.journal.records import Wish
 from ralphloop.loop.runner import Runner
 from ralphloop.text.durations import format_duration
@@ -21,7 +20,6 @@ _MOST = (1e6, 10**12, 366 * 86_400.0, 1_000_000)  # dollars, tokens, seconds, it
 
 
 def handle_requests(runner: Runner) -> None:
-    """Answer everything that was asked since the last look."""
     for request in runner.journal.pending_requests(runner.run):
         by_agent = refused = _is_agents(runner, request.payload)
         answer = "refused, because the agent itself asked for it"
@@ -43,7 +41,6 @@ class Refused(Exception):
 
 
 def pause(runner: Runner, reason: str) -> None:
-    """Start no agent until a person resumes."""
     runner.change_desk(msgspec.structs.replace(runner.session.desk, paused=reason))
 
 

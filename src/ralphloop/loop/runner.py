@@ -9,22 +9,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ralphloop.atomic import sync_file
-from ralphloop.config.model import Config, limits_of
+from ralphloop.config.model import Config
 from ralphloop.core.breaker import BreakerState, moves
 from ralphloop.core.events import CircuitChanged, Event, LoopEvent, Waiting
+from ralphloop.core.grading import VERIFY
 from ralphloop.core.interventions import AnyIntervention
-from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.core.needs import VERIFY
+from ralphloop.core.model import CheckResult, CheckStatus, Story, StoryList
 from ralphloop.core.policy import HOUR, Limits, Policy, money_left, raised
-from ralphloop.core.run_state import Desk, Session
-from ralphloop.core.story import Story, StoryList
-from ralphloop.core.story_state import Standing
+from ralphloop.core.run_state import Desk, Session, Standing
 from ralphloop.core.totals import Totals
 from ralphloop.errors import RalphError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import KernelLock, RunLock, neighbours, try_turn, wait_for_turn
 from ralphloop.journal.queries import SWAP_KEY
-from ralphloop.journal.session import change_desk, change_session
 from ralphloop.journal.views import (
     CIRCUIT_VIEW,
     PROGRESS_VIEW,
@@ -35,9 +32,7 @@ from ralphloop.journal.views import (
 )
 from ralphloop.loop.prepare import Setup
 from ralphloop.proc.steps import Steps, StopSignal, aside
-from ralphloop.project import Project
 from ralphloop.repo.snapshot import PlainSnapshotter, Snapshot, Snapshotter
-from ralphloop.repo.work_tree import Repository
 from ralphloop.stories.source import StoryFile, load, read
 from ralphloop.text.durations import iso
 from ralphloop.text.status_block import StatusBlock
@@ -48,8 +43,6 @@ if TYPE_CHECKING:
 _BEAT_S = 1.0
 _FRESH_S = 0.5
 PATIENCE_S = 8 * 60.0  # Claude Code ends a hook after ten minutes
-
-
 _NOT_RUN = CheckResult(
     name=VERIFY,
     status=CheckStatus.FAILED,
@@ -57,8 +50,6 @@ _NOT_RUN = CheckResult(
     " A person looks at it and says yes with: ralph trust",
 )
 Sink = Callable[[LoopEvent], None]  # whoever wants to see events; it must not raise
-
-
 Tell = Callable[[str], None]  # words for whoever started the run
 
 
@@ -67,10 +58,7 @@ def nobody(_: object) -> None:
 
 
 class Patience:
-    """A session waits for its checks, so long and no longer: then what they would prove is a claim.
-
-    Checks that took longer once are not run at all.
-    """
+    """A session waits for its checks, so long and no longer: what they would prove is a claim."""
 
     def __init__(self, baseline: Sequence[CheckResult] = (), *, slow: bool = False) -> None:
         took = sum(result.duration_s for result in baseline)  # when the run began
@@ -98,8 +86,6 @@ class Patience:
 
 
 class Runner(msgspec.Struct, kw_only=True):
-    """Everything one run works with."""
-
     setup: Setup
     session: Session
     journal: Journal
@@ -135,12 +121,10 @@ class Runner(msgspec.Struct, kw_only=True):
 
     @property
     def limits(self) -> Limits:
-        """The limits of the session, with what a person added to them."""
-        return raised(limits_of(self.config.limits), self.session.desk.extra)
+        return raised(self.setup.policy.limits, self.session.desk.extra)
 
     @property
     def policy(self) -> Policy:
-        """The thresholds, with the limits in force."""
         return msgspec.structs.replace(self.setup.policy, limits=self.limits)
 
     @property
@@ -161,13 +145,11 @@ class Runner(msgspec.Struct, kw_only=True):
         return LoopEvent(run=self.run, at=self.clock(), what=what, iteration=iteration)
 
     def emit(self, what: Event, iteration: int | None = None) -> None:
-        """Tell the journal and whoever looks; all see the same."""
         event = self.made(what, iteration)
         self.journal.append_events([event])
         self.sink(event)
 
     def totals(self) -> Totals:
-        """What the session has used so far."""
         now = self.clock()
         if not 0 <= now - self.last_beat < _BEAT_S:
             self.journal.heartbeat(self.run, now=now)
@@ -248,6 +230,15 @@ class Runner(msgspec.Struct, kw_only=True):
         """Look at everything anew: somebody changed the files."""
         self.seen = self.read = None
 
+    def restored(self) -> str:
+        """Put back what an experiment that was cut off left exchanged; what was done, in words."""
+        project = self.setup.project
+        if self.journal.meta(SWAP_KEY) is None and not (project.directory / "canary").exists():
+            return ""
+        from ralphloop.loop.trying import restore
+
+        return restore(self.journal, self.setup.repo, self.measure, project)
+
     def settle(self) -> None:
         """Make sure of the last iteration's effects, and say that nothing is owed any more."""
         number, self.unsettled = self.unsettled, None
@@ -260,19 +251,18 @@ class Runner(msgspec.Struct, kw_only=True):
     def intervene(self, change: AnyIntervention) -> None:
         """Change the state outside of an iteration, here and in the journal."""
         before = self.session.state.breaker
-        change_session(self.journal, self.session, change, self.policy, now=self.clock())
+        self.journal.intervene(self.session, change, self.policy, now=self.clock())
         self.tell_circuit(before)
 
     def change_desk(self, desk: Desk) -> None:
-        """What a person changed of the run itself, here and in the journal."""
-        change_desk(self.journal, self.session, desk)
+        self.session.desk = desk
+        self.journal.save_part(self.run, desk)
 
     def add_note(self, text: str, story: str = "") -> None:
         """Something for the prompts to come, once."""
         self.change_desk(self.session.desk.noted(text, story))
 
     def tell_circuit(self, before: BreakerState) -> None:
-        """Tell what changed since the circuit was `before`: every change is an event."""
         for moved in moves(before, self.session.state.breaker):
             change = CircuitChanged(before=moved.before, after=moved.after, reason=moved.reason)
             self.emit(change, self.session.number or None)
@@ -288,7 +278,6 @@ class Runner(msgspec.Struct, kw_only=True):
         return self.read[1]
 
     def story(self, name: str) -> Story | None:
-        """A story of the list as it is on disk now."""
         stories = self.story_list()
         return stories.get(name) if stories else None
 
@@ -305,15 +294,11 @@ class Runner(msgspec.Struct, kw_only=True):
 
     def as_known(self, stories: StoryList | None) -> StoryList | None:
         """The list with the marks the journal knows: a lane's own file is as old as its start."""
-        if not self.lane or stories is None:
-            return stories
         states = self.session.stories.items()
-        return stories.with_passes(
-            {s: True for s, one in states if one.standing is Standing.PASSED}
-        )
+        passed = {name: True for name, one in states if one.standing is Standing.PASSED}
+        return stories.with_passes(passed) if stories else None
 
     def last_block(self) -> StatusBlock | None:
-        """What the agent said of itself last."""
         newest = self.journal.latest_iterations(self.run, 1)
         return newest[0].record.analysis.status if newest else None
 
@@ -342,24 +327,12 @@ class Runner(msgspec.Struct, kw_only=True):
         publish(root / CIRCUIT_VIEW, circuit, root=root)
 
 
-def restored(
-    journal: Journal, repo: Repository | None, measure: Snapshotter, project: Project
-) -> str:
-    """Put back what an experiment that was cut off left exchanged; what was done, in words."""
-    if journal.meta(SWAP_KEY) is None and not (project.directory / "canary").exists():
-        return ""
-    from ralphloop.loop.trying import restore
-
-    return restore(journal, repo, measure, project)
-
-
 def lane_branch(number: int) -> str:
     """The branch that the agent of a lane sees; its commits never leave it."""
     return f"ralph/lane-{number}"
 
 
 def measure_of(setup: Setup) -> Snapshotter:
-    """What measures the work tree."""
     store = setup.project.directory / "objects"
     kept = bool(setup.options.session)  # its loop is a new process every turn
     if setup.repo is None:

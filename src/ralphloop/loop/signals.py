@@ -1,7 +1,4 @@
-"""Signals: the first Ctrl+C is gentle, the second is at once; a hangup goes on in the log.
-
-`kept_awake` keeps the machine from sleeping meanwhile.
-"""
+"""Signals: the first Ctrl+C is gentle, the second is at once; a hangup goes on in the log."""
 
 import asyncio
 import os
@@ -34,22 +31,20 @@ def signals_to(
         codes.append(ExitCode.TERMINATED)
         stop.request("terminated (SIGTERM)")
 
+    def hang_up() -> None:  # the terminal is gone: what would have been shown goes to the log
+        descriptor = own_opener(str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(descriptor, stream.fileno())
+        os.close(descriptor)
+
     loop.add_signal_handler(signal.SIGINT, interrupt)
     loop.add_signal_handler(signal.SIGTERM, terminate)
-    loop.add_signal_handler(signal.SIGHUP, _into_log, log)
+    loop.add_signal_handler(signal.SIGHUP, hang_up)
     try:
         yield codes
     finally:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.remove_signal_handler(number)
-
-
-def _into_log(log: Path) -> None:
-    """The terminal is gone: what would have been shown goes to the log."""
-    descriptor = own_opener(str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(descriptor, stream.fileno())
-    os.close(descriptor)
 
 
 _WAYS = (

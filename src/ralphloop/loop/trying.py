@@ -1,13 +1,10 @@
 """Finding out what a green story's tests are worth, by running them crosswise.
 
-Names and numbers are compared with those before the story; that costs nothing.  Then, within the
-time there is, the old tests run with the new code, the new tests with the old code, and a failing
-test of ours beside the story's own.  Each exchange of files is written ahead, undone and compared
-with what the story left: a crash at any moment leaves a `Swap` in the journal, which is put back
-before anything else happens.  Where somebody saved a file meanwhile, the story is judged anew.
+The old tests run with the new code, the new tests with the old code, and a failing test of ours
+beside the story's own, within the time there is.  Each exchange of files is written ahead: a crash
+at any moment leaves a `Swap` in the journal, which is put back before anything else happens.  Where
+somebody saved a file meanwhile, the story is judged anew.
 """
-
-from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +15,7 @@ import msgspec
 
 from ralphloop.atomic import kill_point
 from ralphloop.core.events import ExperimentBegun, ExperimentEnded
-from ralphloop.core.model import CheckResult, CheckStatus, Evidence, Value
+from ralphloop.core.model import CheckResult, CheckStatus, Evidence
 from ralphloop.core.policy import Experiments
 from ralphloop.core.proof import (
     Canary,
@@ -34,19 +31,17 @@ from ralphloop.core.proof import (
 from ralphloop.errors import RepositoryError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import SWAP_KEY
-from ralphloop.journal.session import load_reports
 from ralphloop.loop.begin import Begun
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.project import Project
-from ralphloop.repo.checks import check_of, run_named
-from ralphloop.repo.experiment import Sides, Swap, obstacle, put_back, split, swap_of, undo
-from ralphloop.repo.named import CANARY, PlacedTest, canary, file_of, placed, sweep
-from ralphloop.repo.own_files import project_prefix
+from ralphloop.repo.checks import check_of, run_once
+from ralphloop.repo.experiment import Swap, obstacle, put_back, split, swap_of, undo
+from ralphloop.repo.named import CANARY, canary, file_of, placed, sweep
 from ralphloop.repo.runners import FoundRunner, find_runner
 from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import Repository, project_prefix
 from ralphloop.text.plain import some
 
 OLD_TESTS, NEW_TESTS = "the old tests with the new code", "the new tests with the old code"
@@ -54,15 +49,6 @@ ROOM = "experiment"  # in our own directory: what is exchanged
 _SHARES = {True: 0.7, False: 2.2}  # of the check's own time, where files can be run alone or not
 _LOOKED_BACK = 20  # iterations
 _LEAST_S = 60.0  # starting a runner takes its time, however short the check is
-
-
-class Tried(Value, kw_only=True):
-    """What came out, and whether the work tree is still what was checked."""
-
-    trial: Trial
-    tree: str = ""  # that was checked
-    is_cut: bool = False  # somebody stopped the run meanwhile
-    saved: str = ""  # what somebody else wrote meanwhile, in words
 
 
 class _Cut(Exception):
@@ -77,46 +63,46 @@ class _Impossible(Exception):
     """It cannot be tried, and why."""
 
 
-def tried(runner: Runner, begun: Begun, checked: Snapshot, evidence: Evidence) -> Steps[Tried]:
-    """Compare and try what the story did; `checked` is the work tree before its checks ran."""
+def tried(
+    runner: Runner, begun: Begun, checked: Snapshot, evidence: Evidence
+) -> Steps[tuple[Evidence, str]]:
+    """Compare and try what the story did; `checked` is the work tree before its checks ran.
+
+    Returns the evidence with what came out, and what somebody else wrote meanwhile, in words.
+    """
     runner.seen = None
     measure, trial = runner.measure, Trial()
     end = measure.tree()
     start = measure.known(begun.story_began)
     changes = measure.changes(start.tree, end.tree)
     wrote = {change.path: change.before for change in measure.changes(checked.tree, end.tree)}
-    before, is_unsure = _before(runner, start.tree)
+    # What the checks told before the story, and whether that was in quite another tree.
+    frozen, reports = runner.session.frozen, runner.journal.reports(runner.run)
+    newest = runner.journal.latest_iterations(runner.run, _LOOKED_BACK)
+    passed = next((it.checks for it in newest if it.record.verdict.passed), ())
+    before = {
+        it.name: msgspec.structs.replace(it, report=reports.get(it.name))
+        for it in (*frozen.baseline, *passed)
+    }
+    is_unsure = start.tree not in {frozen.start_tree, *(it.end_tree for it in newest)}
     story = _Story(runner, begun, start, end, wrote, changes, is_unsure)
-    results = zip(runner.session.frozen.checks, evidence.checks or (), strict=False)
+    results = zip(frozen.checks, evidence.checks or (), strict=False)
     try:
         for argv, now in results:
             nobody = CheckResult(name=now.name, status=CheckStatus.PASSED)
             lab = _Lab(story, argv, now, before.get(now.name, nobody))
             trial = trial.joined((yield from lab.tried()))
     except _Cut:
-        return Tried(trial=trial, is_cut=True)
+        return msgspec.structs.replace(evidence, trial=trial, checked_tree="", checks_cut=True), ""
     except _Disturbed as saved:
-        return Tried(trial=trial, saved=str(saved))
+        return evidence, str(saved)
     finally:
         runner.seen = None
-    return Tried(trial=trial, tree=measure.tree().tree)  # runs may write what the checks wrote
-
-
-def _before(runner: Runner, tree: str) -> tuple[dict[str, CheckResult], bool]:
-    """What the checks told before the story, and whether that was in quite another tree."""
-    frozen, reports = runner.session.frozen, load_reports(runner.journal, runner.run)
-    newest = runner.journal.latest_iterations(runner.run, _LOOKED_BACK)
-    passed = next((it.checks for it in newest if it.record.verdict.passed), ())
-    told = {
-        it.name: msgspec.structs.replace(it, report=reports.get(it.name))
-        for it in (*frozen.baseline, *passed)
-    }
-    return told, tree not in {frozen.start_tree, *(it.end_tree for it in newest)}
+    tree = measure.tree().tree  # runs may write what the checks wrote
+    return msgspec.structs.replace(evidence, trial=trial, checked_tree=tree, checks_cut=False), ""
 
 
 class _Crossed(msgspec.Struct, kw_only=True):
-    """What the runs crosswise showed of one check."""
-
     old_tests: TestReport | None = None
     new_tests: TestReport | None = None
     song: Canary = Canary.UNTRIED
@@ -124,15 +110,8 @@ class _Crossed(msgspec.Struct, kw_only=True):
     by_chance: frozenset[str] = frozenset()  # do not do the same twice, so they prove nothing
     untried: tuple[str, ...] = ()
 
-    def proves(self, name: str) -> bool:
-        """Nothing that could not be judged, or was judged twice, makes a story verified."""
-        is_sure = self.old_tests and self.song is not Canary.SILENT and not self.excused
-        return bool(is_sure) and name not in self.by_chance
-
 
 class _Story(msgspec.Struct, frozen=True):
-    """The story that is tried, and the work tree around it."""
-
     runner: Runner
     begun: Begun
     start: Snapshot
@@ -140,19 +119,6 @@ class _Story(msgspec.Struct, frozen=True):
     wrote: dict[str, str | None]  # by the checks themselves, and what was there before
     changes: list[Change]
     is_unsure: bool
-
-    def sides(self, found: FoundRunner | None) -> Sides:
-        """The change taken apart, as this runner sees it."""
-        repo, measure = self.runner.setup.repo, self.runner.measure
-        prefix = project_prefix(repo.root, self.runner.setup.project.root) if repo else ""
-        root, read = self.runner.setup.project.root, found.scripts if found else ()
-        loads = {f"{prefix}{path}" for path in (found.loads(root) if found else ())}
-        scripts = [*loads, *(f"{prefix}{path}" for path in read)]
-        sides = split(self.changes, measure.sides(self.changes), found, scripts, prefix)
-        # What the checks alone made is nobody's code: they make it anew in every run.
-        code = tuple(it for it in sides.code if self.wrote.get(it.path, "") is not None)
-        loaded = tuple(it.path for it in sides.tests if it.path in loads and it.before)
-        return msgspec.structs.replace(sides, code=code, loaded=loaded)
 
 
 class _Lab:
@@ -162,14 +128,23 @@ class _Lab:
         self, story: _Story, argv: Sequence[str], now: CheckResult, was: CheckResult
     ) -> None:
         self.story, self.runner, self.argv, self.now, self.was = story, story.runner, argv, now, was
-        self.root = self.runner.setup.project.root
-        self.room = self.runner.setup.project.directory
-        self.found = find_runner(argv, self.root)
-        self.sides = story.sides(self.found)
+        setup, measure = self.runner.setup, self.runner.measure
+        self.root, self.room = setup.project.root, setup.project.directory
+        self.found = found = find_runner(argv, self.root)
         self.until, self.took_s = 0.0, 0.0
+        baseline = self.runner.session.frozen.baseline
+        self.behaved = any(it.behaved for it in baseline if it.name == now.name)
+        # The change taken apart, as this runner sees it.
+        prefix = project_prefix(setup.repo.root, self.root) if setup.repo else ""
+        loads = {f"{prefix}{path}" for path in (found.loads(self.root) if found else ())}
+        scripts = [*loads, *(f"{prefix}{path}" for path in (found.scripts if found else ()))]
+        sides = split(story.changes, measure.sides(story.changes), found, scripts, prefix)
+        # What the checks alone made is nobody's code: they make it anew in every run.
+        code = tuple(it for it in sides.code if story.wrote.get(it.path, "") is not None)
+        loaded = tuple(it.path for it in sides.tests if it.path in loads and it.before)
+        self.sides = msgspec.structs.replace(sides, code=code, loaded=loaded)
 
     def tried(self) -> Steps[Trial]:
-        """The check, seen against how it was."""
         began, now, was, sides = time.monotonic(), self.now, self.was, self.sides
         crossed = _Crossed()
         if now.status is CheckStatus.PASSED and self.found and now.report and was.report:
@@ -182,10 +157,13 @@ class _Lab:
                 crossed.untried = (f"not tried: {why}",) if str(why) else ()
         elif not now.report:
             crossed = _Crossed(untried=(f"{now.name} names no tests",))
-        in_words = disbelief(was, now, behaved=self._behaved, canary=crossed.song)
+        in_words = disbelief(was, now, behaved=self.behaved, canary=crossed.song)
         in_numbers = fewer(was, now, tests_changed=bool(sides.tests))
         named = concluded(self._runs(crossed))
-        proven = () if sides.loaded else tuple(filter(crossed.proves, named.proven))
+        # Nothing that could not be judged, or was judged twice, makes a story verified.
+        is_sure = crossed.old_tests and crossed.song is not Canary.SILENT and not crossed.excused
+        proven = named.proven if is_sure and not sides.loaded else ()
+        proven = tuple(name for name in proven if name not in crossed.by_chance)
         named = msgspec.structs.replace(named, proven=proven)
         flaky = sorted(crossed.excused | crossed.by_chance)
         said = {"flaky": flaky, "changed, and loaded by the settings of the runner": sides.loaded}
@@ -206,11 +184,6 @@ class _Lab:
             flaky=crossed.excused | frozenset(now.failing_tests if now.flaky else ()),
         )
 
-    @property
-    def _behaved(self) -> bool:
-        baseline = self.runner.session.frozen.baseline
-        return any(it.behaved for it in baseline if it.name == self.now.name)
-
     def _crosswise(
         self, found: FoundRunner, before: TestReport, end: TestReport, crossed: _Crossed
     ) -> Steps[_Crossed]:
@@ -223,8 +196,23 @@ class _Lab:
         self._begin(alone=alone, exchanges=both)
         if both:
             crossed = yield from self._exchanges(found, before, end, alone=alone)
-        bird = canary(found, before.passed, self.root) if self._behaved and tells else None
-        return (yield from self._sung(found, bird, crossed)) if bird else crossed
+        bird = canary(found, before.passed, self.root) if self.behaved and tells else None
+        if bird is None:
+            return crossed
+        # A failing test of ours among the story's own, with everything as the story left it: a
+        # runner can be forged by code, by settings and by a test, and by all of them together.
+        files = sides.files(old=False) if self._left_s > self.took_s else []
+        names = [] if files or not found.runner.select else [bird.name]
+        with placed(bird, self.root, self.room / CANARY):  # others are loaded first: they may forge
+            only = [*(files or ([bird.beside] if names else [])), bird.path]
+            report = yield from self._run(found, only, names)
+        if report is None or any(bird.name in name for name in report.errors):
+            crossed.untried += ("our own failing test could not be run",)
+            crossed.song = Canary.SILENT
+        else:
+            crossed.by_chance |= report.failed.keys() & end.passed.keys()
+            crossed.song = bird.seen(report)
+        return crossed
 
     def _exchanges(
         self, found: FoundRunner, before: TestReport, end: TestReport, *, alone: bool
@@ -279,25 +267,6 @@ class _Lab:
         only = list(dict.fromkeys(files)) if all(files) else None
         return (yield from self._run(found, only, names))
 
-    def _sung(self, found: FoundRunner, bird: PlacedTest, crossed: _Crossed) -> Steps[_Crossed]:
-        """A failing test of ours among the story's own tests, with everything as the story left it.
-
-        A runner can be forged by code, by settings and by a test, and by all of them together.
-        """
-        files = self.sides.files(old=False) if self._left_s > self.took_s else []
-        names = [] if files or not found.runner.select else [bird.name]
-        with placed(bird, self.root, self.room / CANARY):  # others are loaded first: they may forge
-            only = [*(files or ([bird.beside] if names else [])), bird.path]
-            report = yield from self._run(found, only, names)
-        if report is None or any(bird.name in name for name in report.errors):
-            crossed.untried += ("our own failing test could not be run",)
-            crossed.song = Canary.SILENT
-        else:
-            known = self.now.report.passed if self.now.report else {}
-            crossed.by_chance |= report.failed.keys() & known.keys()
-            crossed.song = bird.seen(report)
-        return crossed
-
     @property
     def _left_s(self) -> float:
         return self.until - time.monotonic()
@@ -325,7 +294,6 @@ class _Lab:
     def _run(
         self, found: FoundRunner, files: Sequence[str] | None, names: Sequence[str] = ()
     ) -> Steps[TestReport | None]:
-        """One run of the tests; None where nothing can be said of it."""
         runner, began = self.runner, time.monotonic()
         if self._left_s <= 0:
             return None
@@ -335,7 +303,7 @@ class _Lab:
         def run(gone: Callable[[], bool]) -> CheckResult | None:
             stop = lambda: gone() or runner.stop.requested  # noqa: E731
             select = found.runner.named(names)
-            return run_named(check, found, self.root, files=files, select=select, stop=stop)
+            return run_once(check, found, self.root, files=files, select=select, stop=stop)
 
         result = yield from aside(run)
         if result is None:
@@ -360,7 +328,8 @@ class _Lab:
         )
         begins = ExperimentBegun(story=name, what=what, start=swap.start, end=swap.end)
         event = runner.made(begins, number)
-        runner.journal.begin_experiment(swap, [event])
+        # Written ahead: whoever comes next puts back what is about to be exchanged.
+        runner.journal.put("begin_experiment", {SWAP_KEY: swap}, [event])
         runner.sink(event)
         saved: tuple[str, ...] = ()
         try:
@@ -373,7 +342,7 @@ class _Lab:
         finally:
             saved = _put_back(repo, runner.measure, swap, self.room)
             ended = runner.made(ExperimentEnded(story=name, what=what), number)
-            runner.journal.end_experiment([ended])
+            runner.journal.put("end_experiment", {SWAP_KEY: None}, [ended])
             runner.sink(ended)
         found = runner.measure.changes(swap.end, runner.measure.tree().tree)
         others = sorted({change.path for change in found} - story.wrote.keys())
@@ -389,23 +358,17 @@ def can_be_told(found: FoundRunner) -> bool:
 # --- putting back ----------------------------------------------------------------------------
 
 
-def begun_swap(journal: Journal) -> Swap | None:
-    """An exchange of files that was written down and not yet ended."""
-    found = journal.meta(SWAP_KEY)
-    return msgspec.convert(found, type=Swap) if found else None
-
-
 def restore(
     journal: Journal, repo: Repository | None, measure: Snapshotter, project: Project
 ) -> str:
     """Put back what an experiment that was cut off had exchanged; what was done, in words."""
     room = project.directory
     sweep(project.root, room / CANARY)
-    swap = begun_swap(journal)
-    if swap is None or repo is None:
+    if not (found := journal.meta(SWAP_KEY)) or repo is None:
         return ""
+    swap = msgspec.convert(found, type=Swap)
     saved = _put_back(repo, measure, swap, room)
-    journal.end_experiment(())
+    journal.put("end_experiment", {SWAP_KEY: None})
     told = f"; {'; '.join(saved)}" if saved else ""
     return f"put back the files that were exchanged for an experiment{told}"
 

@@ -1,15 +1,15 @@
-"""Waiting is a decision: for a quota, after an outage, for the hour, for a person.
+"""Waiting is a decision, written down before it begins, so that a restart goes on waiting.
 
-A wait is written down before it begins, so that a restart goes on waiting.  It is measured on the
-wall clock in short steps: suspend and clock jumps end it when its time has come, not later.
+It is measured on the wall clock in short steps, so that suspend and clock jumps end it in time.
 """
 
 from itertools import chain
 
 from ralphloop.core.model import Decision, ExitDecision, Outcome
 from ralphloop.core.policy import HOUR, backoff, reached, time_left
-from ralphloop.core.quota import reserve_words, too_full
-from ralphloop.loop.prepare import at_work, next_back
+from ralphloop.core.totals import reserve_words, too_full
+from ralphloop.loop.judging import Judged
+from ralphloop.loop.prepare import GONE, at_work, back_at
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
 from ralphloop.text.durations import clock_time, format_duration
@@ -40,13 +40,15 @@ async def wait_if_needed(runner: Runner) -> Decision | None:
     return decision
 
 
-async def wait_after(runner: Runner, outcome: Outcome, resets_at: float | None) -> Decision | None:
-    """What an infrastructure ending asks for before the next start."""
+async def wait_after(runner: Runner, judged: Judged) -> Decision | None:
+    """What an ending that was not the agent's asks for before the next start."""
     now, outages = runner.clock(), runner.session.state.outages
+    outcome, quota = judged.step.analysis.outcome, judged.result.response.rate_limit
     if outcome in (Outcome.USAGE_LIMIT, Outcome.FATAL):
         if (until := all_away(runner)) is None:
             return None  # another agent takes over
-        named = f", resets {clock_time(resets_at, now)}" if resets_at else ", reset time unknown"
+        at = quota.resets_at if quota else None
+        named = f", resets {clock_time(at, now)}" if at else ", reset time unknown"
         return await wait_for_agent(runner, until, f"usage limit reached{named}")
     delay = backoff(outages, runner.config.limits.backoff)
     row = f", {outages} in a row" if outages > 1 else ""
@@ -57,7 +59,9 @@ async def wait_after(runner: Runner, outcome: Outcome, resets_at: float | None) 
 def all_away(runner: Runner) -> float | None:
     """When the first agent is back, where none may be started now."""
     crew, quota = runner.setup.crew, runner.session.quota
-    return next_back(crew, quota) if at_work(crew, quota, runner.clock()) is None else None
+    if at_work(crew, quota, runner.clock()) is not None:
+        return None
+    return min((until for it in crew if (until := back_at(it, quota)) != GONE), default=None)
 
 
 async def wait_for_agent(runner: Runner, until: float, reason: str = "") -> Decision | None:

@@ -1,19 +1,13 @@
 """Looking: everything that is asked of the journal, the lock and the story file.
 
-`look` gives a moment of a project as a value, `arranged` its stories in the order they will run.
-
 Everything but the journal may be missing or broken without hiding the rest: a story file that
 cannot be read is a sentence, not an error.  What another version wrote is read as far as it goes.
-
-Runs that are over are found again, and read in short pages (`recorded`).  Git and the learnings may
-be missing or broken by now; a run is still told from the rest.
 """
 
-from __future__ import annotations
-
 import os
+import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,20 +17,18 @@ from ralphloop.config.load import check_config
 from ralphloop.config.model import Config
 from ralphloop.core import readable
 from ralphloop.core.events import LoopEvent
-from ralphloop.core.model import Circuit
+from ralphloop.core.model import Circuit, Story, StoryList
 from ralphloop.core.planning import BUSY, assign, room_for
 from ralphloop.core.policy import HOUR
-from ralphloop.core.story import Story, StoryList
-from ralphloop.core.story_state import Standing, States, state_of
+from ralphloop.core.run_state import Book, Standing, States, state_of
 from ralphloop.core.totals import Cost
 from ralphloop.errors import RalphError, UsageError
 from ralphloop.journal.database import belief_in
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import SWAP_KEY, JournalReader, Queries
-from ralphloop.journal.records import IterationRecord, RunRecord, Wait
+from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.journal.seal import Belief
-from ralphloop.journal.session import load_book, seen_session
 from ralphloop.night.values import Night, State, StoryLook
 from ralphloop.project import Project
 from ralphloop.stories.graph import plan
@@ -48,16 +40,23 @@ _EVENT_PAGE = 2_000
 _MOST_EVENTS = 100_000  # a night of ten thousand iterations; what a person did is early or rare
 _MOST_COMMITS = 5_000
 _SEARCHED_RUNS = 500
+_HEX = re.compile(r"[0-9a-f]{7,64}")
 Listed = tuple[StoryList | None, str]  # the story list, or why there is none
 
 
 def look(project: Project, *, now: float, run: str = "") -> Night:
     """Look at a project, or at one run of it; raises only where the journal cannot be read."""
-    holder = live_holder(project.directory, now)
+    holder = holder_of(project, now, run)
     wanted = run or (holder.run if holder else "")
     with JournalReader.open(project.journal) as journal, journal.snapshot():
         record = journal.find_run(wanted) if wanted else journal.latest_run()
         return look_at(project, journal, record, now=now, holder=holder)
+
+
+def holder_of(project: Project, now: float, run: str = "") -> Holder | None:
+    """Who carries the project at this moment, or just this run of it."""
+    holder = live_holder(project.directory, now)
+    return holder if holder is not None and run in ("", holder.run) else None
 
 
 def look_at(
@@ -74,8 +73,8 @@ def look_at(
     config = known[0] if known else config_of(project, run)
     story_list, problem = known[1] if known else listed(project, run, config)
     latest = run or journal.latest_run()
-    session = seen_session(journal, latest.id if latest else "")
-    book = load_book(journal, run.id) if run else None
+    session = journal.seen_session(latest.id if latest else "")
+    book = journal.part(Book, run.id) if run else None
     if book and story_list:  # the file of the checkout is as old as the run
         passed = (name for name, one in session.stories.items() if one.standing is Standing.PASSED)
         story_list = story_list.with_passes(dict.fromkeys(passed, True))
@@ -113,12 +112,7 @@ def _waits(night: Night, dearest: Cost | None) -> Iterator[tuple[str, str]]:
     at_work: list[Cost | None] = [None for _ in flying]
     capped = night.config.agent.name == "claude"
     room = room_for(
-        night.limits,
-        night.totals,
-        lanes=book.count,
-        flying=at_work,
-        dearest=dearest,
-        capped=capped,
+        night.limits, night.totals, lanes=book.count, flying=at_work, dearest=dearest, capped=capped
     )
     room = min(room, max(0, most - night.calls)) if most else room
     for name, why in assign(stories, night.session.stories, flying=flying, room=room).waits.items():
@@ -169,8 +163,6 @@ def stories_of(
 
 
 class Placed(NamedTuple):
-    """One story of the list and its turn."""
-
     look: StoryLook
     position: int | None  # in which order it runs; None: it does not, or has passed
     why: str  # the position's reason, or why there is none
@@ -179,7 +171,15 @@ class Placed(NamedTuple):
 def arranged(story_list: StoryList, states: States) -> Iterator[Placed]:
     """The open stories in the order they run, those that cannot, then the passed ones."""
     position = 0
-    for step in plan(story_list, unavailable=dict(_unavailable(states))):
+    unavailable: dict[str, str] = {}
+    for name, state in states.items():
+        why = state.reason or "no reason was given"
+        if state.standing is Standing.BLOCKED:
+            unavailable[name] = f"waits for a person: {why}"
+        elif state.standing is Standing.SET_ASIDE:
+            chance = "" if state.second_chance else "; one more chance when all else is done"
+            unavailable[name] = f"set aside: {why}{chance}"
+    for step in plan(story_list, unavailable=unavailable):
         position += step.runs
         look = StoryLook(step.story, state_of(states, step.story.id))
         yield Placed(look, position if step.runs else None, step.reason)
@@ -188,15 +188,6 @@ def arranged(story_list: StoryList, states: States) -> Iterator[Placed]:
             state = state_of(states, story.id)
             why = state.reason if state.standing is Standing.PASSED else "marked by a person"
             yield Placed(StoryLook(story, state), None, why)
-
-
-def _unavailable(states: States) -> Iterator[tuple[str, str]]:
-    for story, state in states.items():
-        if state.standing is Standing.BLOCKED:
-            yield story, f"waits for a person: {state.reason or 'no reason was given'}"
-        elif state.standing is Standing.SET_ASIDE:
-            chance = "" if state.second_chance else "; one more chance when all else is done"
-            yield story, f"set aside: {state.reason or 'no reason was given'}{chance}"
 
 
 # --- what is over ----------------------------------------------------------------------------
@@ -213,7 +204,6 @@ class Record:
     learnings: tuple[str, ...] = ()
 
     def iterations(self) -> Iterator[IterationRecord]:
-        """All of them, in order."""
         return self.journal.every_iteration(self.run.id)
 
     def events(self) -> Iterator[LoopEvent]:
@@ -226,30 +216,31 @@ class Record:
             yield from page
             seq, seen = page[-1].seq, seen + len(page)
 
-    def waits(self, most: int) -> list[Wait]:
-        """The newest waits, in order."""
-        return self.journal.waits(self.run.id, most)[::-1]
-
 
 @contextmanager
 def recorded(project: Project, wanted: str | None) -> Iterator[Record | None]:
     """The newest run, or the one that is called so; None where there is none."""
+    from ralphloop.learning.model import PatternStanding, review_hint
+    from ralphloop.learning.store import load_index
+
     with reading(project) as journal:
         run = find_run(journal, wanted)
         if run is None:
             yield None
             return
         now = time.time()
-        holder = live_holder(project.directory, now)
-        carried = holder if holder is not None and holder.run == run.id else None
-        night = look_at(project, journal, run, now=now, holder=carried)
-        yield Record(night, run, journal, commits_of(project, run), _learnings(project, run))
-
-
-def is_live(project: Project, run: str) -> bool:
-    """Whether the run is going on at this moment."""
-    holder = live_holder(project.directory, time.time())
-    return holder is not None and holder.run == run
+        holder = holder_of(project, now, run.id)
+        night = look_at(project, journal, run, now=now, holder=holder)
+        # What became of what was learned in it, each with its standing and the reason.
+        since, until = iso(run.started_at), iso(run.ended_at or run.last_activity)
+        seen = [one for one in load_index(project).patterns if since <= one.touched <= until]
+        seen.sort(key=lambda one: (not one.is_published, str(one.standing)))
+        told = review_hint(seen)
+        for one in seen:
+            held = one.standing is PatternStanding.HELD_BACK
+            words = f" (ralph learnings why {one.id})" if held else f": {one.sentence}"
+            told.append(f"{one.standing}{one.because}{words}")
+        yield Record(night, run, journal, commits_of(project, run), tuple(told))
 
 
 def doubted(project: Project) -> str:
@@ -259,14 +250,7 @@ def doubted(project: Project) -> str:
 
 
 def reading(project: Project) -> JournalReader:
-    """The journal, for one question about what is over."""
     return JournalReader.open(project.journal)
-
-
-def all_iterations(project: Project, run: str) -> Iterator[IterationRecord]:
-    """The iterations of a run in order, without all that was kept of them."""
-    with reading(project) as journal:
-        yield from journal.every_iteration(run, brief=True)
 
 
 def find_run(journal: Queries, wanted: str | None) -> RunRecord | None:
@@ -284,29 +268,6 @@ def find_run(journal: Queries, wanted: str | None) -> RunRecord | None:
     raise UsageError(f"{what} {wanted[:60]!r}", f"name one of: {names}" if names else "ralph run")
 
 
-def _learnings(project: Project, run: RunRecord) -> tuple[str, ...]:
-    """What became of what was learned in the run, each with its standing and the reason."""
-    from ralphloop.learning.model import PatternStanding
-    from ralphloop.learning.store import load_index
-
-    since, until = iso(run.started_at), iso(run.ended_at or run.last_activity)
-    seen = [one for one in load_index(project).patterns if since <= one.touched <= until]
-    seen.sort(key=lambda one: (not one.is_published, str(one.standing)))
-    held = PatternStanding.HELD_BACK
-    told = [
-        f"{one.standing}{one.because}"
-        + (f" (ralph learnings why {one.id})" if one.standing is held else f": {one.sentence}")
-        for one in seen
-    ]
-    waiting = sum(one.waits for one in seen)
-    hint = (
-        [f"{counted(waiting, 'learning', 'waits')} for your yes or no: ralph learnings review"]
-        if waiting
-        else []
-    )
-    return (*hint, *told)
-
-
 def commits_of(project: Project, run: RunRecord) -> dict[int, str]:
     """The commits we made for the iterations of a run, found by their trailers."""
     from ralphloop.repo.commit import marked_commits
@@ -322,3 +283,35 @@ def commits_of(project: Project, run: RunRecord) -> dict[int, str]:
             if name == run.id and number.isdigit() and len(number) < 10:
                 found.setdefault(int(number), commit)
     return found
+
+
+class OwnCommits:
+    """By story, those made for it and by its agent, oldest first: a commit, or a range `A..B`."""
+
+    def __init__(self, commits: Mapping[int, str]) -> None:
+        self.commits = commits  # iteration → the commit that was made for it
+        self.by_story: dict[str, list[str]] = {}
+        self._row = ("", "", False)  # story, HEAD before it, did the agent commit
+
+    def see(self, it: IterationRecord) -> None:
+        """Finished iterations in order; a row of them on one story belongs together."""
+        story, head, own = self._row
+        if story != (it.story or ""):
+            story, head, own = it.story or "", it.head, False
+        own = own or it.commits > 0
+        if commit := self.commits.get(it.n):
+            first = f"{head[:10]}.." if own and _HEX.fullmatch(head) else ""
+            self.by_story.setdefault(story, []).append(f"{first}{commit[:10]}")
+            head, own = commit, False
+        self._row = (story, head, own)
+
+
+def own_commits(
+    iterations: Iterable[IterationRecord], commits: Mapping[int, str]
+) -> dict[str, list[str]]:
+    """Of the stories of a run, what `git show` takes."""
+    found = OwnCommits(commits)
+    for it in iterations:
+        if it.finished_at is not None:
+            found.see(it)
+    return found.by_story

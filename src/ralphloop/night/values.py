@@ -1,7 +1,5 @@
 """One moment of a project, as a value; what follows from its parts is a property of it."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Iterator
@@ -10,17 +8,14 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from ralphloop.config.model import Config, limits_of, policy_of
+from ralphloop.config.model import Config, policy_of
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.grading import Grade
-from ralphloop.core.model import CheckResult, Circuit, ExitDecision, Outcome
+from ralphloop.core.model import Circuit, ExitDecision, Outcome, Story, StoryList
 from ralphloop.core.planning import ENDINGS, ending_of
 from ralphloop.core.policy import Limits, Policy, raised
-from ralphloop.core.quota import quota_words
-from ralphloop.core.run_state import Book, LaneNote, Session
-from ralphloop.core.story import Story, StoryList
-from ralphloop.core.story_state import Standing, StoryState
-from ralphloop.core.totals import Totals
+from ralphloop.core.run_state import Book, LaneNote, Session, Standing, StoryState
+from ralphloop.core.totals import Totals, quota_words
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import IterationRecord, Request, RunRecord, RunStatus, Wait
 from ralphloop.project import CONFIG_NAME, ERRANDS, Project
@@ -31,8 +26,6 @@ _MOST_ASKED = 5
 
 
 class State(StrEnum):
-    """How a run stands."""
-
     NONE = "none"
     RUNNING = "running"
     WAITING = "waiting"
@@ -43,8 +36,6 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class StoryLook:
-    """One story, and what is known of it."""
-
     story: Story
     state: StoryState
     is_listed: bool = True  # False: only the journal remembers it
@@ -79,16 +70,13 @@ class StoryLook:
 
 
 class LaneLook(NamedTuple):
-    """One lane of a run that goes on."""
-
     number: int
-    story: str = ""
-    doing: str = "is free"
+    story: str
+    doing: str
     since: float | None = None
     iteration: int = 0  # 0: nobody works there
 
     def words(self, now: float) -> str:
-        """What it does, in one line."""
         age = f", {format_duration(elapsed(self.since, now))}" if self.since else ""
         return f"{one_line(self.story, 60)} {self.doing}{age}".strip()
 
@@ -113,9 +101,8 @@ class Night:
     expired: bool = False  # too old to be continued
     book: Book | None = None  # of its lanes
     flying: tuple[IterationRecord, ...] = ()  # what works in lanes now
-    through: dict[int, tuple[bool, float]] = field(
-        default_factory=dict
-    )  # those of them whose agent is
+    # Those of them whose agent is through.
+    through: dict[int, tuple[bool, float]] = field(default_factory=dict)
     exchanged: bool = False  # files of the work tree are not what the story left: a run was killed
 
     @property
@@ -142,12 +129,10 @@ class Night:
 
     @property
     def newest(self) -> IterationRecord | None:
-        """The iteration that was started last."""
         return self.iterations[0] if self.iterations else None
 
     @property
     def wait_s(self) -> float:
-        """Seconds until the wait is over, if there is one."""
         return max(0.0, self.wait.until - self.now) if self.wait else 0.0
 
     @property
@@ -158,7 +143,6 @@ class Night:
 
     @property
     def asking(self) -> tuple[StoryLook, ...]:
-        """The stories that wait for a person."""
         return tuple(look for look in self.counted if look.standing is Standing.BLOCKED)
 
     @property
@@ -182,28 +166,29 @@ class Night:
         if self.book is None or not self.is_live:
             return ()
         working = {self.book.lane_of(it.story): it for it in self.flying}
-        every = sorted({*range(1, max(self.book.count, 1) + 1), *working} - {0})
-        return tuple(self._lane(number, working.get(number)) for number in every)
-
-    def _lane(self, number: int, it: IterationRecord | None) -> LaneLook:
-        if it is None:
-            held = self.book.lanes.get(number, LaneNote()).story if self.book else ""
-            why = next((f": {one.waits}" for one in self.stories if one.story.id == held), "")
-            return LaneLook(number, held, f"waits{why}".strip(": ")) if held else LaneLook(number)
-        lands, since = self.through.get(it.n, (None, it.started_at))
-        if lands:
-            before = [n for n, (landing, _) in self.through.items() if landing].index(it.n)
-            doing = f"waits for landing, {before} before it" if before else "lands"
-        elif lands is False:
-            doing = "is checked"
-        else:
-            back = self.session.story(it.story).returns
-            doing = "works, came back from landing" if back else "works"
-        return LaneLook(number, it.story or "", doing, since, it.n)
+        found: list[LaneLook] = []
+        for number in sorted({*range(1, max(self.book.count, 1) + 1), *working} - {0}):
+            it = working.get(number)
+            if it is None:
+                held = self.book.lanes.get(number, LaneNote()).story
+                why = next((f": {one.waits}" for one in self.stories if one.story.id == held), "")
+                doing = f"waits{why}".strip(": ") if held else "is free"
+                found.append(LaneLook(number, held, doing))
+                continue
+            lands, since = self.through.get(it.n, (None, it.started_at))
+            if lands:
+                before = [n for n, (landing, _) in self.through.items() if landing].index(it.n)
+                doing = f"waits for landing, {before} before it" if before else "lands"
+            elif lands is False:
+                doing = "is checked"
+            else:
+                back = self.session.story(it.story).returns
+                doing = "works, came back from landing" if back else "works"
+            found.append(LaneLook(number, it.story or "", doing, since, it.n))
+        return tuple(found)
 
     @property
     def waiting(self) -> dict[str, list[str]]:
-        """Why stories wait while lanes work, each reason with its stories."""
         found: dict[str, list[str]] = {}
         for look in self.stories:
             if look.waits:
@@ -212,19 +197,7 @@ class Night:
 
     @property
     def last(self) -> IterationRecord | None:
-        """The last one that was finished."""
         return next((each for each in self.iterations if each.finished_at is not None), None)
-
-    @property
-    def checks(self) -> tuple[tuple[CheckResult, int], ...]:
-        """The last result of every check, and the iteration it is from; 0: before the first."""
-        found: dict[str, tuple[CheckResult, int]] = {}
-        for each in self.iterations:
-            for result in each.checks:
-                found.setdefault(result.name, (result, each.n))
-        for result in self.session.frozen.baseline:
-            found.setdefault(result.name, (result, 0))
-        return tuple(found.values())
 
     @property
     def totals(self) -> Totals:
@@ -232,14 +205,13 @@ class Night:
 
     @property
     def active_s(self) -> float:
-        """Time the run has used, up to this moment."""
         since = elapsed(self.run.last_activity, self.now) if self.run and self.is_live else 0.0
         return self.totals.active_s + since
 
     @property
     def limits(self) -> Limits:
         """What the session may use, with what a person added to it; 0 means no limit."""
-        return raised(limits_of(self.config.limits), self.session.desk.extra)
+        return raised(self.policy.limits, self.session.desk.extra)
 
     @property
     def quota(self) -> str:
@@ -265,7 +237,6 @@ class Night:
 
     @property
     def grades(self) -> dict[str, int]:
-        """How many stories passed with which grade, best first."""
         counts = Counter(look.grade for look in self.counted)
         return {str(grade): counts[grade] for grade in Grade if counts[grade]}
 
@@ -279,7 +250,6 @@ class Night:
 
     @property
     def reasons(self) -> list[str]:
-        """Why the last decision was taken."""
         return list(self.last.record.decision.reasons) if self.last else []
 
     @property
@@ -293,24 +263,16 @@ class Night:
         return Counter(look.standing for look in self.counted)
 
     def count(self, *standings: Standing) -> int:
-        """How many stories stand like that."""
         return sum(self._standings[standing] for standing in standings)
 
 
-def ended_words(record: IterationRecord) -> str:
+def ended_words(outcome: str) -> str:
     """How a start ended, for a person; whatever another version wrote."""
-    return outcome_words(record.outcome)
-
-
-def outcome_words(outcome: str) -> str:
-    """The same for the name alone."""
     known = outcome in set(Outcome)
     return Outcome(outcome).words if known else outcome.replace("_", " ")
 
 
 class Advice(NamedTuple):
-    """One thing that a person can do now."""
-
     kind: str  # answer, review, run, look
     words: str
     command: str = ""
@@ -332,11 +294,9 @@ def next_steps(night: Night) -> Iterator[Advice]:
         )
     if not night.is_live and (doubted := night.grades.get(Grade.NEEDS_REVIEW, 0)):
         yield Advice("review", f"{counted(doubted, 'story', 'needs')} review:", "ralph review")
-    yield from _begin(night) if night.state is State.NONE else _go_on(night)
-
-
-def _begin(night: Night) -> Iterator[Advice]:
-    if night.story_list is not None:
+    if night.state is not State.NONE:
+        yield from _go_on(night)
+    elif night.story_list is not None:
         yield Advice("look", "To see the plan, which costs nothing:", "ralph run --dry-run")
         yield Advice("run", "To start:", "ralph run")
     elif (night.project.root / CONFIG_NAME).exists():

@@ -1,10 +1,11 @@
-"""Events in, messages out, on a thread of its own.
+"""Which event of a run becomes which message, and sending it on a thread of its own.
 
-`on_event` only decides and queues: it never waits, never raises, never prints.  What could not be
-sent is kept as words for whoever closes the notifier.
+Few a night: a circuit that opens ends the run, so the end is not told again; a usage limit is told
+once, and called lifted only when the agent has worked again; a story that waits is told at once
+only while others go on.  At most `most - 1` are sent before the end, and the last of them says so.
 
-A channel sends one message and returns why it could not, or nothing.  Programs get an argv and a
-deadline, never a shell.
+`Notifier.on_event` never waits, never raises, never prints; what could not be sent is kept as words
+for whoever closes it.  Programs get an argv and a deadline, never a shell.
 """
 
 import html
@@ -19,11 +20,21 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.config.model import NotifySection
+from ralphloop.core import events
 from ralphloop.core.events import LoopEvent
-from ralphloop.notify.messages import Decider, Message
+from ralphloop.core.iteration import Iteration
+from ralphloop.core.model import Circuit, ExitDecision, Value
+from ralphloop.core.planning import decided
+from ralphloop.core.totals import money, quota_words, spent_words
 from ralphloop.proc.run import Output, run_command
 from ralphloop.redaction import redact
+from ralphloop.text.durations import clock_time, format_duration, iso
+from ralphloop.text.plain import counted, one_line
+from ralphloop.text.status_block import Status
 
+_NEAR = 0.8
+_WORKING = ("tool", "tool_result")  # what an agent cannot do while it is out of quota
+_KINDS = {ExitDecision.BLOCKED: "blocked", ExitDecision.CIRCUIT_OPEN: "circuit_open"}
 _MOST_PROBLEMS = 10
 _PATIENCE_S = 20.0
 _TIMEOUT_S = 15.0
@@ -32,12 +43,128 @@ _MAC = (
     "display notification (item 2 of argv) with title (item 1 of argv)",
     "end run",
 )
+
+
+class Message(Value, kw_only=True):
+    """What a person is told; its JSON goes to commands and webhooks."""
+
+    id: str  # the same however often it has to be sent
+    kind: str  # run_finished, blocked, circuit_open, usage_limit, usage_limit_lifted, budget
+    title: str
+    text: str
+    run: str = ""
+    ts: str = ""
+    is_last: bool = False  # nothing more will be told before the run ends
+
+
 Channel = Callable[[Message], str]
 
 
-class Notifier:
-    """Tells a person what a run is worth being told for."""
+class Decider:
+    """Remembers what was told, and decides what comes next.  Pure."""
 
+    def __init__(self, most: int = 6) -> None:
+        self._most = most
+        self._sent = 0
+        self._run = events.RunStarted()
+        self._told: set[str] = set()
+        self._is_limited = False
+
+    def on_event(self, event: LoopEvent) -> Message | None:
+        self._run = events.as_of_now(self._run, event.what)
+        match event.what:
+            case events.AgentStep(kind=kind) if kind in _WORKING:
+                return self._lifted(event)
+            case events.IterationFinished(iteration=ended):
+                return self._after_iteration(event, ended)
+            case events.CircuitChanged(after=Circuit.OPEN, reason=reason):
+                text = f"{_sentence(reason)} The run stops."
+                return self._message("circuit_open", "the circuit is open", text, event)
+            case events.Waiting(kind="quota", until=str()) as what if not self._is_limited:
+                self._is_limited = True
+                pause = format_duration(what.seconds)
+                back = clock_time(event.at + what.seconds, event.at)
+                text = f"{_sentence(what.reason)} It goes on at {back}, in {pause}."
+                return self._limited("usage_limit", "usage limit reached", text, event)
+            case events.RunFinished(decision=word, reasons=reasons):
+                if word is ExitDecision.CIRCUIT_OPEN and "the circuit is open" in self._told:
+                    return None
+                why, kind = "; ".join(reasons), _KINDS.get(word, "run_finished")
+                return self._message(kind, decided(word, why), _sentence(why) if why else "", event)
+        return None
+
+    def _after_iteration(self, event: LoopEvent, ended: Iteration) -> Message | None:
+        works = not ended.analysis.outcome.is_infrastructure
+        if works and (lifted := self._lifted(event)):
+            return lifted
+        status, goes_on = ended.analysis.status, ended.decision.word is ExitDecision.CONTINUE
+        if status is not None and status.status is Status.BLOCKED and goes_on:
+            story = ended.story.id if ended.story else ""
+            asks = status.recommendation or "see `ralph stories`"
+            text = f"{story} waits for a person: {_sentence(asks)} Other stories go on."
+            if told := self._limited("blocked", f"{story} waits for you", text, event, once=True):
+                return told
+        # What is used up ends the run, which is told anyway.
+        run = self._run
+        if _NEAR * run.max_cost_usd <= run.cost_usd < run.max_cost_usd:
+            text = f"${run.cost_usd:.2f} of ${run.max_cost_usd:.2f} is spent."
+        elif _NEAR * run.max_tokens <= run.tokens < run.max_tokens:
+            text = f"{run.tokens:,} of {run.max_tokens:,} tokens are used."
+        else:
+            return None
+        return self._limited("budget", "80 % of the budget is spent", text, event, once=True)
+
+    def _lifted(self, event: LoopEvent) -> Message | None:
+        if not self._is_limited:
+            return None
+        self._is_limited = False
+        return self._limited(
+            "usage_limit_lifted", "usage limit lifted", "The agent works again.", event
+        )
+
+    def _limited(
+        self, kind: str, what: str, text: str, event: LoopEvent, *, once: bool = False
+    ) -> Message | None:
+        """A message that only comes while there is room for it, and if so asked only once."""
+        room = self._most - 1 - self._sent
+        if room <= 0 or (once and what in self._told):
+            return None
+        message = self._message(kind, what, text, event)
+        if room > 1:
+            return message
+        words = f"{message.text} This is the last message before the run ends."
+        return msgspec.structs.replace(message, text=words, is_last=True)
+
+    def _message(self, kind: str, what: str, text: str, event: LoopEvent) -> Message:
+        self._sent += 1
+        self._told.add(what)
+        run = self._run
+        stories = f"{run.passed} of {counted(run.stories, 'story')} passed" if run.stories else ""
+        spent = f"{money(run.cost_usd)} spent" if not run.unpriced else ""
+        spent = spent or spent_words(run.cost_usd, run.unpriced)
+        stands = ", ".join(filter(None, (stories, spent, quota_words(run.quota, event.at))))
+        head, body = f"{run.project or 'ralph'}: {what}", f"{text} {stands}."
+        # Any encoder takes that: agents print half characters too.
+        said = one_line(head, 100), one_line(body, 400)
+        title, words = (line.encode("utf-8", "replace").decode() for line in said)
+        return Message(
+            id=f"{event.run}/{self._sent}-{kind}",
+            kind=kind,
+            title=title,
+            text=words,
+            run=event.run,
+            ts=iso(event.at),
+        )
+
+
+def _sentence(words: str) -> str:
+    return words if words.endswith((".", "?", "!", "…")) else f"{words}."
+
+
+# --- sending ---------------------------------------------------------------------------------
+
+
+class Notifier:
     def __init__(
         self,
         config: NotifySection,

@@ -2,9 +2,8 @@
 
 The name is resolved once, every address it stands for must be public (unless the settings allow
 private ones), and the connection goes to that very address: neither a redirect, which is never
-followed, nor a name that changes its mind can reach into the network behind us.  What may pass
-(no answer, 5xx, 429) is tried again with growing pauses; problems name the host only, because the
-rest of such an address is often a secret.
+followed, nor a name that changes its mind can reach into the network behind us.  Problems name the
+host only, because the rest of such an address is often a secret.
 """
 
 import http.client
@@ -14,12 +13,12 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
 from ralphloop import __version__
-from ralphloop.notify.messages import Message
+from ralphloop.notify.notifier import Message
 
 _ATTEMPTS = 3
 _TIMEOUT_S = 10.0
@@ -39,13 +38,18 @@ class Webhook:
         *,
         private: bool = False,
         timeout_s: float = _TIMEOUT_S,
-        pause_s: float = _PAUSE_S,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._parts, self.problem = _split(url)
+        try:
+            self._parts = urlsplit(url)
+            usable = self._parts.scheme in ("http", "https") and bool(self._parts.hostname)
+            usable = usable and self._parts.port != 0 and "@" not in self._parts.netloc
+        except ValueError:
+            self._parts, usable = urlsplit(""), False
+        problem = "notification: the webhook must be http(s)://host/…, without a user name"
+        self.problem = "" if usable and url.isascii() and url.isprintable() else problem
         self._private = private
         self._timeout_s = timeout_s
-        self._pause_s = pause_s
         self._sleep = sleep
 
     def send(self, message: Message) -> str:
@@ -53,7 +57,7 @@ class Webhook:
         body, problem = msgspec.json.encode(message), self.problem
         for attempt in range(_ATTEMPTS if not problem else 0):
             if attempt:
-                self._sleep(self._pause_s * 2 ** (attempt - 1))
+                self._sleep(_PAUSE_S * 2 ** (attempt - 1))
             status = 0
             try:
                 status = self._post(body, message.id)
@@ -82,12 +86,19 @@ class Webhook:
             "Idempotency-Key": key,
         }
         port = parts.port or (443 if parts.scheme == "https" else 80)
+        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+        for *_, address in found:
+            if not self._private and not is_public(str(address[0])):
+                raise _Refused("is a private address; notify.webhook_private = true allows that")
         connection = http.client.HTTPConnection(parts.hostname or "", port)
-        connection.sock = plain = self._connected(port)
+        family, kind, protocol, _, address = found[0]
+        connection.sock = plain = socket.socket(family, kind, protocol)
+        plain.settimeout(self._timeout_s)
         # A peer that drips one byte at a time never runs into the socket's own timeout.
         cut = threading.Timer(self._timeout_s, _shut, (plain,))
-        cut.start()
         try:
+            plain.connect(address)
+            cut.start()
             if parts.scheme == "https":
                 context = ssl.create_default_context()
                 connection.sock = context.wrap_socket(plain, server_hostname=parts.hostname)
@@ -97,21 +108,6 @@ class Webhook:
             cut.cancel()
             connection.close()
             plain.close()
-
-    def _connected(self, port: int) -> socket.socket:
-        found = socket.getaddrinfo(self._parts.hostname, port, type=socket.SOCK_STREAM)
-        for *_, address in found:
-            if not self._private and not is_public(str(address[0])):
-                raise _Refused("is a private address; notify.webhook_private = true allows that")
-        family, kind, protocol, _, address = found[0]
-        connected = socket.socket(family, kind, protocol)
-        connected.settimeout(self._timeout_s)
-        try:
-            connected.connect(address)
-        except OSError:
-            connected.close()
-            raise
-        return connected
 
     def _words(self, what: str) -> str:
         return f"notification: webhook {self._parts.hostname} {what}"
@@ -127,17 +123,6 @@ def is_public(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
     seen = inner or ip
     return seen.is_global and not seen.is_multicast
-
-
-def _split(url: str) -> tuple[SplitResult, str]:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        usable = usable and url.isascii() and url.isprintable() and "@" not in parts.netloc
-    except ValueError:
-        parts, usable = urlsplit(""), False
-    problem = "notification: the webhook must be http(s)://host/…, without a user name"
-    return parts, "" if usable else problem
 
 
 def _shut(connected: socket.socket) -> None:

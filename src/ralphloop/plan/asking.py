@@ -3,28 +3,25 @@
 Each question is one start, bounded in time and money, with the flags that let an agent only read;
 in a sandbox of ours the work tree is read-only besides.  What it can still do is measured: where
 the work tree, a branch or git's settings are not what they were, the answer is not used.
-
-A repair goes on with the same conversation where the agent can; the others hear everything again.
 """
 
 import asyncio
 import hashlib
 import uuid
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
 
 from ralphloop.agents.base import AgentRequest
-from ralphloop.agents.models import as_recorded
-from ralphloop.agents.prices import priced
+from ralphloop.agents.prices import billed
 from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import Outcome, Response, Usage
+from ralphloop.core.model import Outcome, Usage
+from ralphloop.core.run_state import StoryState
 from ralphloop.core.story_after import accounted
-from ralphloop.core.story_state import StoryState
 from ralphloop.errors import AgentUnavailable, RepositoryError
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.runner import measure_of
@@ -34,8 +31,7 @@ from ralphloop.proc.sandbox import Box, Place
 from ralphloop.proc.steps import StopSignal
 from ralphloop.project import RALPH_DIR
 from ralphloop.readers import reader_for
-from ralphloop.repo.own_files import never_committed, project_prefix
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import Repository, never_committed, project_prefix
 from ralphloop.room import read_regular
 from ralphloop.text.plain import some
 
@@ -65,7 +61,14 @@ class Asker:
         with closing(measure_of(msgspec.structs.replace(self._setup, own=own))) as measure:
             before, held = measure.tree(), _held(repo)
             finished = asyncio.run(self._started(text, resume))
-            response, after = self._booked(finished), measure.tree()
+            # First of all its time and its money are counted.
+            response = billed(finished.response, self.member.config, self._setup.options.env)
+            used, total = accounted(self._talk, response)
+            self.usage, self.seconds = self.usage + used, self.seconds + finished.end.duration_s
+            self.unpriced += response.model_output and used.cost_usd is None
+            name = response.session_id or ""
+            self._talk = msgspec.structs.replace(self._talk, session_usage=total, session_id=name)
+            after = measure.tree()
             changed = [it.path for it in measure.changes(before.tree, after.tree)]
         now = _held(repo)
         if changed := [*changed, *(name for name in {**held, **now} if held[name] != now[name])]:
@@ -120,22 +123,8 @@ class Asker:
                 on_event=lambda it: self._tell(it.summary) if it.kind == "tool" else None,
             )
 
-    def _booked(self, finished: Result) -> Response:
-        """What it says, once its time and its money are counted."""
-        response = as_recorded(finished.response, self.member.config, self._setup.options.env)
-        if response.usage.total_tokens:
-            usage = priced(response.usage, response.model or "")
-            response = msgspec.structs.replace(response, usage=usage)
-        own, total = accounted(self._talk, response)
-        self.usage, self.seconds = self.usage + own, self.seconds + finished.end.duration_s
-        self.unpriced += response.model_output and own.cost_usd is None
-        name = response.session_id or ""
-        self._talk = msgspec.structs.replace(self._talk, session_usage=total, session_id=name)
-        return response
-
 
 def _read_only(box: Box, setup: Setup) -> Box:
-    """The same box, whose work tree cannot be written."""
     root = setup.repo.root if setup.repo and not setup.repo.scope else setup.project.root
     own = setup.project.directory / "agent"
     places = {
@@ -157,14 +146,12 @@ def _held(repo: Repository | None) -> dict[str, str]:
     }
     for place in (repo.common_dir / name for name in ("config", "hooks", "info")):
         inside = sorted(place.iterdir()) if place.is_dir() else [place]
-        marks[f".git/{place.name}"] = " ".join(map(_content, inside))
+        held = []
+        for path in inside:
+            digest = "-"
+            with suppress(OSError):
+                digest = hashlib.sha256(read_regular(path, most=_LARGEST_FILE)).hexdigest()
+            held.append(f"{path.name}:{digest}")
+        # By what they hold: git itself touches these files without changing them.
+        marks[f".git/{place.name}"] = " ".join(held)
     return marks
-
-
-def _content(path: Path) -> str:
-    """By what it holds: git itself touches these files without changing them."""
-    try:
-        data = read_regular(path, most=_LARGEST_FILE)
-    except OSError:
-        return f"{path.name}:-"
-    return f"{path.name}:{hashlib.sha256(data).hexdigest()}"

@@ -1,12 +1,10 @@
 """The talk that makes a plan: what the agent is told, what it answers, what goes back.
 
-First the agent may ask, up to five questions that matter, each with the answer it would take; then
-it proposes.  A proposal with mistakes goes back with every one of them, three times at most.  What
-only the linter refuses after that is shown to the person, who decides; what cannot be run ends it.
+A proposal with mistakes goes back with every one of them, three times at most.  What only the
+linter refuses after that is shown to the person, who decides; what cannot be run ends it.
 
-An answer is one JSON object with questions or with stories, read strictly and believed in nothing.
-Each criterion says beside what is wanted how it will be seen; one without that, or in the eye of
-the beholder, is a mistake like a missing comma.  The words are a model's: bounded, without control
+An answer is read strictly and believed in nothing.  A criterion that does not say how it will be
+seen is a mistake like a missing comma.  The words are a model's: bounded, without control
 characters, secrets taken out, and a command among them is text until a person says otherwise.
 """
 
@@ -19,8 +17,8 @@ from typing import Annotated, NamedTuple, TypeVar
 import msgspec
 from msgspec import Meta
 
-from ralphloop.core.story import Story
-from ralphloop.core.story_state import StoryState
+from ralphloop.core.model import Story
+from ralphloop.core.run_state import StoryState
 from ralphloop.errors import InputError
 from ralphloop.loop.prepare import Setup
 from ralphloop.plan.asking import Asker
@@ -80,18 +78,12 @@ class PlanQuestion(msgspec.Struct, forbid_unknown_fields=True):
     why: Annotated[str, Meta(max_length=500)] = ""
     answer: Annotated[str, Meta(max_length=4000)] = ""
 
-    @property
-    def settled(self) -> str:
-        return self.answer.strip() or self.proposed
-
 
 # what is asked, what is proposed, and the criteria that do not say how they will be seen
 _Proposal = tuple[list[PlanQuestion], list[Entry], list[str]]
 
 
 class Brief(NamedTuple):
-    """What is to be planned."""
-
     text: str
     shelf: Shelf
     split: str = ""  # the story to make smaller
@@ -138,18 +130,24 @@ def propose(
     return best
 
 
-# --- what the agent is told --------------------------------------------------------------------
-
-
 def prompt_for(brief: Brief, setup: Setup, *, may_ask: bool) -> str:
-    """The whole prompt of a plan."""
     how = [_data("questions") if may_ask else _TELLING, *([_data("split")] if brief.split else [])]
+    checks = [" ".join(argv) for argv in setup.config.checks.commands]
+    names = sorted(path.name + "/" * path.is_dir() for path in setup.project.root.iterdir())
+    shown = [name for name in names if not name.startswith((".git/", ".ralph"))][:60]
+    green = f"Checks that must be green after every story: {'; '.join(checks) or 'none'}"
+    there = [
+        f"- {label(it.id)} ({'done' if it.passes else 'open'}): {one_line(it.title, 120)}"
+        for it in brief.shelf.stories[:_MOST_LISTED]
+    ]
+    if (more := len(brief.shelf.stories) - _MOST_LISTED) > 0:
+        there.append(f"- and {more} more")
     prompt = _data("ask")
     for mark, words in {
         "{next_id}": next_id(list(brief.shelf.titles)),
         "{how}": "\n\n".join(how),
-        "{repository}": "\n".join(_repository(setup)),
-        "{there}": "\n".join(_there(brief.shelf)) or "None.",
+        "{repository}": f"{green}\nAt its root: {', '.join(shown) or 'nothing yet'}",
+        "{there}": "\n".join(there) or "None.",
         "{text}": fenced(spec_text(brief.text, brief.answers)),  # the last: its marks stay words
     }.items():
         prompt = prompt.replace(mark, words)
@@ -160,24 +158,9 @@ def _data(name: str) -> str:
     return (files("ralphloop.plan") / "data" / f"{name}.md").read_text("utf-8").strip()
 
 
-def _repository(setup: Setup) -> Iterator[str]:
-    checks = [" ".join(argv) for argv in setup.config.checks.commands]
-    yield f"Checks that must be green after every story: {'; '.join(checks) or 'none'}"
-    names = sorted(path.name + "/" * path.is_dir() for path in setup.project.root.iterdir())
-    shown = [name for name in names if not name.startswith((".git/", ".ralph"))][:60]
-    yield f"At its root: {', '.join(shown) or 'nothing yet'}"
-
-
-def _there(shelf: Shelf) -> Iterator[str]:
-    for story in shelf.stories[:_MOST_LISTED]:
-        state = "done" if story.passes else "open"
-        yield f"- {label(story.id)} ({state}): {one_line(story.title, 120)}"
-    if (more := len(shelf.stories) - _MOST_LISTED) > 0:
-        yield f"- and {more} more"
-
-
 def _settled(answers: Sequence[PlanQuestion]) -> str:
-    return "\n\n".join(f"Q: {one.question}\nA: {one.settled}" for one in answers)
+    said = [(one.question, one.answer.strip() or one.proposed) for one in answers]
+    return "\n\n".join(f"Q: {question}\nA: {answer}" for question, answer in said)
 
 
 def spec_text(text: str, answers: Sequence[PlanQuestion]) -> str:
@@ -187,7 +170,6 @@ def spec_text(text: str, answers: Sequence[PlanQuestion]) -> str:
 
 
 def text_of_split(story: Story, state: StoryState, changed: str) -> str:
-    """What is known of a story that got stuck."""
     known = {
         f"The story {story.id}": f"{story.title}\n{story.description}",
         "Its criteria": "\n".join(f"- {criterion}" for criterion in story.criteria),
@@ -199,18 +181,22 @@ def text_of_split(story: Story, state: StoryState, changed: str) -> str:
         "What its attempts changed": changed,
         "Notes": story.notes,
     }
-    return "\n\n".join(
-        f"{name}:\n{words.strip()}" for name, words in known.items() if words.strip()
-    )
-
-
-# --- what it answers -----------------------------------------------------------------------------
+    told = {name: words.strip() for name, words in known.items()}
+    return "\n\n".join(f"{name}:\n{words}" for name, words in told.items() if words)
 
 
 def read_answer(text: str, *, secrets: Sequence[str] = (), may_ask: bool) -> _Proposal:
     """The questions or the stories of an answer; InputError says all that is wrong with it."""
-    problems = Problems(Path(ANSWER))
-    root = _plain(_object(text[:_LONGEST_ANSWER], problems), secrets)
+    problems, text = Problems(Path(ANSWER)), text[:_LONGEST_ANSWER]
+    # The JSON is alone, in a fence or among words.
+    whole = text[text.find("{") : text.rfind("}") + 1]
+    in_fence = [one for one in _FENCE.findall(text) if one.lstrip().startswith("{")]
+    found = text.strip() if text.lstrip().startswith("{") else (in_fence or [whole])[-1].strip()
+    if not found:
+        raise problems.fail("", "there is no JSON object in it")
+    data = JsonDocument(found, problems).data
+    problems.raise_if_any()
+    root = _plain(data, secrets)
     if not isinstance(root, dict) or not root.keys() <= {"questions", "stories"}:
         raise problems.fail("", "must be one object with nothing but questions or stories")
     questions = list(_each(root, "questions", PlanQuestion, problems))
@@ -226,18 +212,6 @@ def read_answer(text: str, *, secrets: Sequence[str] = (), may_ask: bool) -> _Pr
     stories = [] if questions else stories
     unseen = [line for story in stories for line in _unseen(story)]
     return questions, [_entry(story) for story in stories], unseen
-
-
-def _object(text: str, problems: Problems) -> object:
-    """The JSON of an answer, alone, in a fence or among words."""
-    whole = text[text.find("{") : text.rfind("}") + 1]
-    fenced = [one for one in _FENCE.findall(text) if one.lstrip().startswith("{")]
-    found = text.strip() if text.lstrip().startswith("{") else (fenced or [whole])[-1].strip()
-    if not found:
-        raise problems.fail("", "there is no JSON object in it")
-    data = JsonDocument(found, problems).data
-    problems.raise_if_any()
-    return data
 
 
 def _plain(value: object, secrets: Sequence[str]) -> object:

@@ -1,20 +1,16 @@
 """What already is a list of tasks becomes stories without any model.  Pure.
 
-Three kinds are known: a story file of this or another tool (JSON or YAML), a PRD whose headings are
-stories (`### US-001: …`), and a Markdown checklist (`- [ ] …`, fix_plan.md), of which the lines
-below an item are its criteria.  Everything else is prose, and an agent's to read.
-
-What is ticked or marked as done there is left out: that it is done is somebody's word, and only
-what ralph saw itself, or a person marks here, passes.
+That is a story file of this or another tool, a PRD whose headings are stories (`### US-001: …`), or
+a Markdown checklist (`- [ ] …`, fix_plan.md), of which the lines below an item are its criteria.
+What is ticked or marked as done there is left out: that it is done is somebody's word.
 """
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ralphloop.core.story import Story
 from ralphloop.stories.lint import KNOWN_KEYS
 from ralphloop.stories.source import load, story_text
 from ralphloop.text.plain import clean, one_line
@@ -66,7 +62,12 @@ def convert(text: str, name: str) -> Converted | None:
     text = clean(text)
     if text.lstrip().startswith("{"):
         return _story_file(text, Path("stdin.json"))
-    lines = list(_outside_fences(text))
+    lines, fenced = list[str](), False
+    for line in text.splitlines():
+        if line.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+        elif not fenced:
+            lines.append(line)
     return _headings(lines) or _checklist(lines)
 
 
@@ -75,42 +76,32 @@ def made(**fields: object) -> Entry:
     return {key: value for key, value in fields.items() if value not in ("", [], None)}
 
 
-# --- story files of this and other tools --------------------------------------------------------
-
-
 def _story_file(text: str, path: Path) -> Converted:
     """Whatever shape it has, as it is read; what is wrong with it is said."""
     stories = load(path, data=text.encode()).list
     raw = story_text(path, text.encode()).listing.entries
-    passed = {story.id for story in stories.stories if story.passes}
-    pairs = zip(stories.stories, raw, strict=True)
-    entries = [_entry_of(story, one, passed) for story, one in pairs if not story.passes]
+    passed, entries = {story.id for story in stories.stories if story.passes}, list[Entry]()
+    for story, one in zip(stories.stories, raw, strict=True):
+        if story.passes:
+            continue
+        # In one shape, with the keys that nobody reads.
+        more = {str(key): value for key, value in one.items()} if isinstance(one, dict) else {}
+        entry = made(
+            id=story.id,
+            title=story.title,
+            description=story.description,
+            acceptanceCriteria=list(story.criteria),
+            priority=story.priority,
+            notes=story.notes,
+            dependsOn=[name for name in story.depends_on if name not in passed],
+            verify=list(story.verify) if story.verify else None,
+            parent_spec=story.parent_spec,
+        )
+        entries.append({key: more[key] for key in more if key not in _READ} | entry)
     return Converted(entries, "story file", len(passed), stories.project, stories.description)
 
 
-def _entry_of(story: Story, raw: object, passed: set[str]) -> Entry:
-    """In one shape, with the keys that nobody reads."""
-    more = {str(key): value for key, value in raw.items()} if isinstance(raw, dict) else {}
-    kept = {key: value for key, value in more.items() if key not in _READ}
-    return kept | made(
-        id=story.id,
-        title=story.title,
-        description=story.description,
-        acceptanceCriteria=list(story.criteria),
-        priority=story.priority,
-        notes=story.notes,
-        dependsOn=[name for name in story.depends_on if name not in passed],
-        verify=list(story.verify) if story.verify else None,
-        parent_spec=story.parent_spec,
-    )
-
-
-# --- Markdown ------------------------------------------------------------------------------------
-
-
 class _Lines:
-    """A story whose lines are still being read."""
-
     def __init__(self, found: re.Match[str] | None, words: str, *, done: bool = False) -> None:
         self.name, self.title = (found["id"], found["title"]) if found else ("", words)
         self.ticked, self.rank, self.margin, self.part = done, 0, 0, "description"
@@ -138,6 +129,12 @@ class _Lines:
         said = {part: "\n".join(lines) for part, lines in self.told.items()}
         rank = re.search(r"\d{1,6}", said.get("priority", ""))
         needs = dict.fromkeys(_ID.findall(said.get("depends", "")))
+        command = said.get("verify", "")  # in backticks, or the whole where there are none
+        quoted = re.search(r"`([^`]{1,500})`", command)
+        try:
+            verify = shlex.split(quoted[1] if quoted else command)
+        except ValueError:
+            verify = []
         return made(
             id=self.name,
             title=one_line(re.sub(r"\*\*|__", "", self.title)),
@@ -146,17 +143,8 @@ class _Lines:
             priority=int(rank[0]) if rank else self.rank or None,
             notes=said.get("notes"),
             dependsOn=[name for name in needs if name not in done],
-            verify=_argv(said.get("verify", "")),
+            verify=verify,
         )
-
-
-def _argv(text: str) -> list[str] | None:
-    """A command in backticks, or the whole where there are none."""
-    quoted = re.search(r"`([^`]{1,500})`", text)
-    try:
-        return shlex.split(quoted[1] if quoted else text) or None
-    except ValueError:
-        return None
 
 
 def _converted(found: Sequence[_Lines], kind: str, project: str, told: str = "") -> Converted:
@@ -210,12 +198,3 @@ def _checklist(lines: Sequence[str]) -> Converted | None:
         else:
             others += bullet is None
     return _converted(found, "checklist", project) if others <= len(found) > 0 else None
-
-
-def _outside_fences(text: str) -> Iterator[str]:
-    fenced = False
-    for line in text.splitlines():
-        if line.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-        elif not fenced:
-            yield line

@@ -1,10 +1,9 @@
 """A plan before it is written: free ids, dependency order, what is wrong with it; then the writing.
 
-Ids of a source that are free are kept; others become the next ones in the style of the list that is
-there, and every `dependsOn` follows.  A story whose title stands in the list already is the same
-story and is left out, so that planning the same text twice adds nothing.  What cannot be run at all
-(an id twice, a circle, a dependency on nobody) is a mistake; what may well go wrong is a remark.
-Nothing here sets `passes` to anything but false.
+Ids that are free are kept; others become the next ones in the style of the list, and every
+`dependsOn` follows.  A story whose title stands in the list already is the same and left out, so
+that planning a text twice adds nothing.  What cannot be run at all is a mistake, what may well go
+wrong a remark.  Nothing here sets `passes` to anything but false.
 """
 
 import json
@@ -14,16 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ralphloop.atomic import write_atomic
-from ralphloop.core.story import Story, StoryList
+from ralphloop.core.model import Story, StoryList
 from ralphloop.errors import InputError
 from ralphloop.plan.convert import Entry, made
 from ralphloop.room import claim
-from ralphloop.stories.edit import position, rearrange
 from ralphloop.stories.graph import plan
 from ralphloop.stories.lint import Remark, remarks
 from ralphloop.stories.names import essence, label, next_id
 from ralphloop.stories.shapes import Listing
-from ralphloop.stories.source import load, read, story_text
+from ralphloop.stories.source import load, position, read, rearrange, story_text
 
 MOST_STORIES = 500
 _MOST_LOGS = 50
@@ -82,11 +80,16 @@ def drafted(found: Sequence[Entry], shelf: Shelf, *, renumber: bool = False) -> 
         taken += [] if story.id in free else [names[story.id]]
         if story.id in others:
             told.append(f"{label(story.id)} is taken: it becomes {label(names[story.id])}")
-    return examined([_named(fresh[story.index], names) for story in ordered], shelf, told)
+    entries = []
+    for story in ordered:
+        entry = fresh[story.index]
+        rest = {key: entry[key] for key in entry if key not in ("id", "dependsOn", "passes")}
+        needs = [names.get(name, name) for name in _needs(entry)]
+        entries.append({"id": names[story.id], **rest, **made(dependsOn=needs), "passes": False})
+    return examined(entries, shelf, told)
 
 
 def examined(entries: list[Entry], shelf: Shelf, told: Sequence[str] = ()) -> Draft:
-    """The same list, read and remarked upon."""
     stories = _values(entries, shelf.titles)
     found = remarks(stories, Listing({}, "userStories", list(entries)))
     return Draft(entries, stories.stories[: len(entries)], list(found), list(told))
@@ -99,26 +102,16 @@ def _values(entries: list[Entry], others: Mapping[str, str]) -> StoryList:
     if not (entries or stubs):
         return StoryList(stories=(), source="")
     try:
-        return load(
-            Path("plan"), data=json.dumps({"userStories": [*entries, *stubs]}).encode()
-        ).list
+        data = json.dumps({"userStories": [*entries, *stubs]}).encode()
+        return load(Path("plan"), data=data).list
     except InputError as error:
         message = error.message.removeprefix("plan: ")
         raise InputError(message, "Nothing was written.") from None
 
 
-def _named(entry: Entry, names: Mapping[str, str]) -> Entry:
-    rest = {key: value for key, value in entry.items() if key not in ("id", "dependsOn", "passes")}
-    needs = [names.get(name, name) for name in _needs(entry)]
-    return {"id": names[str(entry["id"])], **rest, **made(dependsOn=needs), "passes": False}
-
-
 def _needs(entry: Mapping[str, object]) -> list[str]:
     needs = entry.get("dependsOn")
     return [str(one) for one in needs] if isinstance(needs, list) else []
-
-
-# --- writing -------------------------------------------------------------------------------------
 
 
 def write(
@@ -151,9 +144,6 @@ def plan_room(room: Path) -> Path:
     for old in logs[:-_MOST_LOGS]:
         old.unlink(missing_ok=True)
     return place
-
-
-# --- splitting -----------------------------------------------------------------------------------
 
 
 def split_parts(shelf: Shelf, story: Story, found: Sequence[Entry], note: str) -> Draft:

@@ -1,9 +1,8 @@
 """What a plan looks like, what it is likely to take, and what its commands show now.
 
-Every story stands once in the tree, below the last of those it waits for.  Its size comes from what
-it asks and touches; what it will take from the journal: the median of the stories that passed here,
-of the same size where there are three of them, of any size where there are three at all.  Without
-such a past a number would be an invention; only iterations are guessed then, and it is said.
+A story stands once in the tree, below the last of those it waits for.  What it will take is the
+median of three or more stories that passed here, of its size or else of any; without such a past a
+number would be an invention: only iterations are guessed, and it is said.
 
 Commands are tried once, after a person said yes to just that: one that is green before anything was
 done proves nothing, one that cannot start is refused, a red one is what a story begins with.
@@ -17,18 +16,13 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-import msgspec
-
 from ralphloop.agents.environment import find_program
-from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.core.story import Story
-from ralphloop.core.story_state import Standing, load_states
+from ralphloop.core.model import CheckResult, CheckStatus, Story
+from ralphloop.core.run_state import Standing, load_states
 from ralphloop.core.totals import money
 from ralphloop.errors import RalphError
-from ralphloop.loop.confine import working_box
-from ralphloop.loop.prepare import Setup
 from ralphloop.night.look import reading
-from ralphloop.proc.sandbox import NONE, Box
+from ralphloop.proc.sandbox import Box
 from ralphloop.project import Project
 from ralphloop.repo.checks import Trouble, cannot_start, check_of, run_checks, why_red
 from ralphloop.stories.names import label
@@ -41,7 +35,6 @@ _SIZES = {"S": 1.0, "M": 2.0, "L": 3.0}  # iterations, where nothing is known
 _ENOUGH = 3
 _MOST_RUNS = 50
 _MUCH_CODE = 200_000  # bytes in the files that a story touches
-_PATIENCE_S = 120.0
 
 
 def table(
@@ -61,14 +54,11 @@ def table(
 
 
 def tree(stories: Sequence[Story]) -> Iterator[str]:
-    """Which story waits for which."""
     place = {story.id: number for number, story in enumerate(stories)}
-    above = {
-        story.id: max(
-            (it for it in story.depends_on if it in place), key=place.__getitem__, default=""
-        )
-        for story in stories
-    }
+    above = {}
+    for story in stories:
+        known = [name for name in story.depends_on if name in place]
+        above[story.id] = max(known, key=place.__getitem__, default="")
     stack = [(story, "", "") for story in reversed(stories) if not above[story.id]]
     while stack:
         story, branch, margin = stack.pop()
@@ -79,9 +69,6 @@ def tree(stories: Sequence[Story]) -> Iterator[str]:
         for child in reversed(below):
             turn, bar = ("└─ ", "   ") if child is below[-1] else ("├─ ", "│  ")
             stack.append((child, f"{margin}{turn}", f"{margin}{bar}"))
-
-
-# --- what it will take ---
 
 
 class Past(NamedTuple):
@@ -109,7 +96,6 @@ class Estimate(NamedTuple):
 
 
 def size_of(story: Story, entry: Mapping[str, object], root: Path) -> str:
-    """Small, medium or large."""
     places = entry.get("touches")
     touched = [root / str(one) for one in places] if isinstance(places, list) else []
     most, bulk = max(len(story.criteria), len(touched)), 0
@@ -138,7 +124,6 @@ def past_stories(project: Project, listed: Iterable[Story]) -> list[Past]:
 
 
 def estimated(sizes: Sequence[str], past: Sequence[Past]) -> Estimate:
-    """The sum over the stories of a plan."""
     if len(past) < _ENOUGH:
         words = "a guess from their sizes: too few stories have passed here to know what they cost"
         return Estimate(sum(_SIZES[size] for size in sizes), None, None, words)
@@ -151,29 +136,6 @@ def estimated(sizes: Sequence[str], past: Sequence[Past]) -> Estimate:
         sum(median(one.seconds for one in of) for of in own) or None,
         f"the median of {counted(len(past), 'story')} that passed here, {by}",
     )
-
-
-# --- what its commands show ---
-
-
-def box_for(setup: Setup) -> tuple[Box | None, str]:
-    """The sandbox that commands are tried in, and how that is said."""
-    try:
-        box = working_box(setup.config, setup.project, setup.repo, os.environ)
-    except RalphError as error:
-        return None, f"with your own rights: no sandbox works here ({error.message})"
-    return msgspec.structs.replace(box, network=NONE, relay=""), "in the sandbox, without a network"
-
-
-def try_all(
-    setup: Setup, stories: Sequence[Story], box: Box | None, tell: Callable[[str], None]
-) -> Iterator[tuple[str, str, str]]:
-    """Run each command once: story, what it showed, and where that is nothing, why."""
-    root, patience = setup.project.root, min(_PATIENCE_S, setup.config.checks.timeout)
-    for story in stories:
-        result, trouble = try_once(story.verify or (), root, patience, box, tell)
-        mark = GREEN if result and result.status is CheckStatus.PASSED else RED
-        yield story.id, "" if trouble else mark, trouble.words if trouble else ""
 
 
 def try_once(

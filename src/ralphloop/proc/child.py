@@ -1,20 +1,19 @@
 """One child process with its three pipes, without a thread and without a buffer.
 
-A chunk is read, handed on and forgotten, which keeps memory flat while an agent prints a gigabyte:
-while we are busy with a chunk the pipe is full and the agent waits.
+While we are busy with a chunk the agent waits: memory stays flat while it prints a gigabyte.
 
-The two clocks of a running agent, how long it may run and how long it may be silent, count
-*attended* time.  A laptop that slept or a clock that was set must not look like an agent that hung:
-such a gap is not counted, and the silence starts anew, because connections need time to come back.
-An agent is stalled when nothing speaks for it: no output, no processor time, no change of files.
+Its clocks count *attended* time.  A laptop that slept or a clock that was set must not look like an
+agent that hung: such a gap is not counted, and the silence starts anew, because connections need
+time to come back.  An agent is stalled without output, processor time and change of files.
 """
 
 import asyncio
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from ralphloop.proc.process_table import Proc
 from ralphloop.proc.run import exit_of, spawn
@@ -25,22 +24,14 @@ _POLL_S = 0.02
 
 
 class Child:
-    """A process in a session and process group of its own."""
-
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], *, cwd: Path) -> None:
         pipe = subprocess.PIPE
         self._popen = spawn(argv, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=pipe)
-        self._fds = {
-            name: stream.fileno()
-            for name in ("stdin", "stdout", "stderr")
-            if (stream := getattr(self._popen, name))
-        }
-        for fd in self._fds.values():
-            os.set_blocking(fd, False)
-
-    @property
-    def pid(self) -> int:
-        return self._popen.pid
+        self.pid = self._popen.pid
+        names = ("stdin", "stdout", "stderr")
+        self._pipes: dict[str, IO[bytes]] = {name: getattr(self._popen, name) for name in names}
+        for opened in self._pipes.values():
+            os.set_blocking(opened.fileno(), False)
 
     @property
     def exit_code(self) -> int | None:
@@ -58,62 +49,51 @@ class Child:
 
     async def write_all(self, data: bytes) -> None:
         """Hand over the prompt and close; an agent that does not read it is free not to."""
-        fd = self._fds["stdin"]
-        view = memoryview(data)
+        pipe, view = self._pipes["stdin"], memoryview(data)
         try:
             while view:
                 try:
-                    view = view[os.write(fd, view[:CHUNK]) :]
+                    view = view[os.write(pipe.fileno(), view[:CHUNK]) :]
                 except BlockingIOError:
-                    await _ready(fd, writing=True)
+                    await _ready(pipe.fileno(), writing=True)
         except (BrokenPipeError, ConnectionResetError):
             pass
         finally:
-            self._close("stdin")
+            pipe.close()
 
     async def read(self, stream: str, take: Callable[[bytes], None]) -> None:
         """Hand every chunk of `stdout` or `stderr` to `take`, until its end."""
-        fd = self._fds[stream]
+        pipe = self._pipes[stream]
         while True:
             try:
-                chunk = os.read(fd, CHUNK)
+                chunk = os.read(pipe.fileno(), CHUNK)
             except BlockingIOError:
-                await _ready(fd, writing=False)
+                await _ready(pipe.fileno(), writing=False)
                 continue
             if not chunk:
                 break
             take(chunk)
             await asyncio.sleep(0)  # a flood must not keep the clocks from being looked at
-        self._close(stream)
+        pipe.close()
 
     def reap(self) -> None:
-        """Collect the exit code of a process that was just killed."""
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(1.0)
 
     def close(self) -> None:
-        for name in tuple(self._fds):
-            self._close(name)
-
-    def _close(self, name: str) -> None:
-        if self._fds.pop(name, None) is not None:
-            getattr(self._popen, name).close()
+        for opened in self._pipes.values():
+            opened.close()
 
 
 async def _ready(fd: int, *, writing: bool) -> None:
     loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-
-    def now() -> None:
-        if not ready.done():
-            ready.set_result(None)
-
+    ready = asyncio.Event()
     watch, forget = (
         (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
     )
-    watch(fd, now)
+    watch(fd, ready.set)
     try:
-        await ready
+        await ready.wait()
     finally:
         forget(fd)
 
@@ -128,14 +108,26 @@ FileProbe = Callable[[], object]
 class Clocks:
     """Counts attended time; all moments are handed in."""
 
-    def __init__(self, *, wall_s: float, stall_s: float, monotonic: float, wall: float) -> None:
+    def __init__(
+        self,
+        members: Callable[[], list[Proc]],
+        wall_s: float,
+        stall_s: float,
+        *,
+        monotonic: float,
+        wall: float,
+    ) -> None:
         self.wall_s, self.stall_s = wall_s, stall_s
         self._monotonic, self._wall = monotonic, wall
-        self._attended = 0.0
-        self._last_sign = 0.0
+        self._attended = self._last_sign = 0.0
+        self._members = members  # of the agent's tree
+        self._used: dict[tuple[int, float], float] = {}  # processor time, when last looked
+        self._used_at: float | None = None
+        self._next_sample = 0.0
+        self._files: object = None
+        self._files_seen = False
 
     def tick(self, monotonic: float, wall: float) -> None:
-        """Account for the time since the last tick."""
         passed = monotonic - self._monotonic
         jump = abs((wall - self._wall) - passed)
         self._monotonic, self._wall = monotonic, wall
@@ -161,59 +153,37 @@ class Clocks:
         limits = [limit for limit in (self.wall_s, self.stall_s) if limit > 0]
         return max(0.02, min([1.0, *(limit / 20 for limit in limits)]))
 
-
-class CpuMeter:
-    def __init__(self) -> None:
-        self._used: dict[tuple[int, float], float] = {}
-        self._at: float | None = None
-
-    def is_busy(self, members: Iterable[Proc], at: float) -> bool:
-        """True when the tree used a noticeable share of one core since the last call."""
-        now = {proc.identity: proc.cpu_s for proc in members}
-        used = sum(max(0.0, cpu - self._used.get(who, 0.0)) for who, cpu in now.items())
-        since, self._at, self._used = self._at, at, now
-        return since is not None and used >= _BUSY_SHARE * max(at - since, 0.01)
-
-
-class StallWatch:
-    """Decides whether a silent agent is stalled; looks at the costly signs only when silent."""
-
-    def __init__(
-        self, clocks: Clocks, members: Callable[[], list[Proc]], probe: FileProbe | None
-    ) -> None:
-        self._clocks = clocks
-        self._members = members
-        self._probe = probe
-        self._cpu = CpuMeter()
-        self._sample_s = max(0.1, min(clocks.stall_s / 10, 10.0))
-        self._next_sample = 0.0
-        self._files: object = None
-        self._files_seen = False
-
-    async def is_stalled(self, at: float) -> bool:
-        """True when nothing has spoken for the agent for the whole stall time."""
-        limit, silent = self._clocks.stall_s, self._clocks.silent_s
+    async def is_stalled(self, at: float, probe: FileProbe | None) -> bool:
+        """True when nothing has spoken for it for the whole stall time; costly signs come last."""
+        limit, silent = self.stall_s, self.silent_s
         if limit <= 0 or silent < limit / 4:
             self._files_seen = False
             return False
         if at >= self._next_sample:
-            self._next_sample = at + self._sample_s
-            if self._cpu.is_busy(self._members(), at):
-                self._clocks.sign_of_life()
+            self._next_sample = at + max(0.1, min(limit / 10, 10.0))
+            if self._is_busy(at):
+                self.sign_of_life()
                 return False
         if silent >= limit / 2 and not self._files_seen:
-            self._files, self._files_seen = await self._look_at_files(), True
+            self._files, self._files_seen = await self._look_at_files(probe), True
         if silent < limit:
             return False
-        before, self._files = self._files, await self._look_at_files()
+        before, self._files = self._files, await self._look_at_files(probe)
         if before != self._files:
-            self._clocks.sign_of_life()
+            self.sign_of_life()
         return before == self._files
 
-    async def _look_at_files(self) -> object:
-        if self._probe is None:
+    def _is_busy(self, at: float) -> bool:
+        """True when the tree used a noticeable share of one core since the last call."""
+        now = {proc.identity: proc.cpu_s for proc in self._members()}
+        used = sum(max(0.0, cpu - self._used.get(who, 0.0)) for who, cpu in now.items())
+        since, self._used_at, self._used = self._used_at, at, now
+        return since is not None and used >= _BUSY_SHARE * max(at - since, 0.01)
+
+    async def _look_at_files(self, probe: FileProbe | None) -> object:
+        if probe is None:
             return None
         try:
-            return await asyncio.wait_for(asyncio.to_thread(self._probe), _PROBE_PATIENCE_S)
+            return await asyncio.wait_for(asyncio.to_thread(probe), _PROBE_PATIENCE_S)
         except (OSError, TimeoutError):
             return self._files  # no answer is no sign either way

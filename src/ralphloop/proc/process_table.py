@@ -1,10 +1,8 @@
 """What the operating system knows of processes, as plain values.
 
-On Linux `/proc` is read directly: one sweep over all processes costs two milliseconds, and it is
-taken at the end of every iteration.  Elsewhere psutil answers the same questions.
-
-A pid alone names nobody: it is recycled.  A process is the pair of pid and start time, and no
-signal is sent before both have been compared.
+On Linux `/proc` is read directly: a sweep over all processes, at the end of every iteration, costs
+two milliseconds.  A pid alone names nobody: it is recycled.  A process is the pair of pid and start
+time, and no signal is sent before both have been compared.
 """
 
 from __future__ import annotations
@@ -52,7 +50,24 @@ def process_table() -> dict[int, Proc]:
 
 
 def find_process(pid: int) -> Proc | None:
-    return _by_proc(pid) if _HAS_PROC else _by_psutil(pid)
+    if not _HAS_PROC:
+        return _by_psutil(pid)
+    try:
+        line = _whole(f"/proc/{pid}/stat")
+    except OSError:
+        return None
+    # The name may hold blanks and parentheses; everything after its last one is numbers.
+    fields = line[line.rfind(b")") + 2 :].split()
+    if len(fields) < 20:
+        return None
+    return Proc(
+        pid=pid,
+        parent=int(fields[1]),
+        session=int(fields[3]),
+        started=_boot_time() + int(fields[19]) / _TICKS,
+        alive=fields[0] not in {b"Z", b"X"},
+        cpu_s=sum(map(int, fields[11:15])) / _TICKS,
+    )
 
 
 def started_at(pid: int) -> float | None:
@@ -68,8 +83,14 @@ def children_of_this_process() -> list[int] | None:
     """
     before: list[int] | None = None
     for _ in range(50):
-        now = _listed_children()
-        if now is None or now == before:
+        now: list[int] = []
+        try:
+            for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 hot path
+                now += map(int, _whole(f"/proc/self/task/{thread}/children").split())
+        except OSError:
+            return None
+        now.sort()
+        if now == before:
             return now
         before = now
     return None
@@ -122,35 +143,6 @@ def name_of(pid: int) -> str:
 @lru_cache(maxsize=1)
 def _boot_time() -> float:
     return float(_whole("/proc/stat").partition(b"\nbtime ")[2].split()[0])
-
-
-def _by_proc(pid: int) -> Proc | None:
-    try:
-        line = _whole(f"/proc/{pid}/stat")
-    except OSError:
-        return None
-    # The name may hold blanks and parentheses; everything after its last one is numbers.
-    fields = line[line.rfind(b")") + 2 :].split()
-    if len(fields) < 20:
-        return None
-    return Proc(
-        pid=pid,
-        parent=int(fields[1]),
-        session=int(fields[3]),
-        started=_boot_time() + int(fields[19]) / _TICKS,
-        alive=fields[0] not in {b"Z", b"X"},
-        cpu_s=sum(map(int, fields[11:15])) / _TICKS,
-    )
-
-
-def _listed_children() -> list[int] | None:
-    pids: list[int] = []
-    try:
-        for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 hot path
-            pids += map(int, _whole(f"/proc/self/task/{thread}/children").split())
-    except OSError:
-        return None
-    return sorted(pids)
 
 
 def _whole(path: str) -> bytes:

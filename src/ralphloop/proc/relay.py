@@ -1,10 +1,8 @@
 """The few addresses that a program without a network can reach, and nothing else.
 
-A sandbox with a network of its own has only a loopback device.  There a listener stands for each
-address that is allowed (`inside`: this file as a script, which then becomes the program), and hands
-every connection over a unix socket to us (`outside`: threads of the supervisor), who connect it
-with the real address.  A name is known inside because the sandbox has a `/etc/hosts` of its own; no
-proxy is asked, so programs need not know of any.
+In a sandbox a listener stands for each allowed address (`inside`: this file as a script, which then
+becomes the program) and hands every connection over a unix socket to us (`outside`).  Names are
+known by the sandbox's own `/etc/hosts`, so programs need not know of a proxy.
 
 As a script it must not import anything of ours: its interpreter is started without our packages.
 """
@@ -51,8 +49,6 @@ def inside(directory: str, places: Sequence[str]) -> None:
 
 
 def _serve(listener: socket.socket, connect: Connect) -> None:
-    """Hand every connection on, in threads that end with the process."""
-
     def accept() -> None:
         while True:
             try:

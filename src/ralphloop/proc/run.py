@@ -1,11 +1,10 @@
 """The one way to run a command: bounded time, bounded output, ended with everything it started.
 
-Unlike `subprocess.run` it does not wait for a pipe that a background child of the command (a
-daemon started by a git hook) keeps open, it keeps no more output than it was told to, and a
-deadline ends the command's whole tree, gently first so that git removes its lock files.
+Unlike `subprocess.run` it does not wait for a pipe that a background child (a git hook's daemon)
+keeps open, and a deadline ends the whole tree, gently first so that git removes its locks.
 
-`ourselves` says how this very program is started again: everything works in the user's repository,
-Python looks for modules there first, and one with a `ralphloop/` may be a trap.
+`ourselves` starts this very program again: Python looks for modules in the user's repository first,
+and one with a `ralphloop/` may be a trap.
 """
 
 import contextlib
@@ -103,26 +102,37 @@ def run_command(
     stop: Callable[[], bool] = lambda: False,
 ) -> Ended:
     """Run a command to its end, its deadline or its output limit, whichever comes first."""
-    silent = output is Output.NOTHING
-    errors = subprocess.PIPE if output is Output.ANSWER else subprocess.STDOUT
+    silent, only_tail = output is Output.NOTHING, output is Output.TAIL
     with guard:
         process = spawn(
             argv,
             cwd=cwd,
-            env=marked(env) if output is Output.TAIL else env,
+            env=marked(env) if only_tail else env,
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.DEVNULL if silent else subprocess.PIPE,
-            stderr=errors,
+            stderr=subprocess.PIPE if output is Output.ANSWER else subprocess.STDOUT,
             own_session=not silent,
         )
-        commands[process.pid] = output is Output.TAIL
+        commands[process.pid] = only_tail
+    talk = _Conversation(process, stdin, time.monotonic() + timeout_s, keep, stop, only_tail)
     try:
-        return _Conversation(process, timeout_s, keep, stdin, output, stop).ended()
+        with process:
+            try:
+                talk.hold()
+            finally:
+                if process.poll() is None:
+                    from ralphloop.proc.tree import end_tree
+
+                    # A sandbox (`proc.sandbox`) ends with its program.
+                    end_tree(process.pid, boxed=argv[0].endswith("/bwrap"))
+                    _kill_group(process.pid)  # last: its number is taken till then
     finally:
         with guard:
             commands.pop(process.pid, None)
-        if output is Output.TAIL:
+        if only_tail:
             _kill_group(process.pid)  # what stayed behind after a normal exit
+    said = bytes(talk.out[-keep:] if only_tail else talk.out), bytes(talk.err)
+    return Ended(process.returncode, *said, talk.timed_out, talk.overflowed, talk.stopped)
 
 
 class Answering:
@@ -181,48 +191,21 @@ def run_in_front(
 
 
 class _Conversation:
-    """Feeds stdin and collects the outputs of a process, single-threaded."""
-
     def __init__(
         self,
         process: subprocess.Popen[bytes],
-        timeout_s: float,
-        keep: int,
         stdin: bytes,
-        output: Output,
+        deadline: float,
+        most: int,
         stop: Callable[[], bool],
+        only_tail: bool,
     ) -> None:
-        self._process = process
-        self._deadline = time.monotonic() + timeout_s
-        self._most = keep
-        self._pending = memoryview(stdin)
-        self._only_tail = output is Output.TAIL
-        self._stop = stop
-        self._out, self._err = bytearray(), bytearray()
-        self._timed_out = self._overflowed = self._stopped = False
+        self._process, self._pending, self._deadline = process, memoryview(stdin), deadline
+        self._most, self._stop, self._only_tail = most, stop, only_tail
+        self.out, self.err = bytearray(), bytearray()
+        self.timed_out = self.overflowed = self.stopped = False
 
-    def ended(self) -> Ended:
-        """Hold the conversation to its end, by force if it has to be."""
-        with self._process as process:
-            try:
-                self._hold()
-            finally:
-                if process.poll() is None:
-                    from ralphloop.proc.tree import end_tree
-
-                    end_tree(process.pid, boxed=is_box(process.args))
-                    _kill_group(process.pid)  # last: its number is taken till then
-        out = self._out[-self._most :] if self._only_tail else self._out
-        return Ended(
-            process.returncode,
-            bytes(out),
-            bytes(self._err),
-            self._timed_out,
-            self._overflowed,
-            self._stopped,
-        )
-
-    def _hold(self) -> None:
+    def hold(self) -> None:
         process = self._process
         with selectors.DefaultSelector() as selector, exit_of(process.pid) as its_exit:
             for source in (process.stdout, process.stderr, its_exit):
@@ -245,39 +228,35 @@ class _Conversation:
             time.sleep(_LOOK_S)  # no such descriptor on this system: look now and then
 
     def _is_over(self) -> bool:
-        self._timed_out = time.monotonic() >= self._deadline
-        self._stopped = self._stop()
-        return self._timed_out or self._stopped or self._overflowed
+        self.timed_out = time.monotonic() >= self._deadline
+        self.stopped = self._stop()
+        return self.timed_out or self.stopped or self.overflowed
 
     def _serve(self, key: selectors.SelectorKey) -> bool:
         """Read or write what is ready; False where that was the last of it."""
         process = self._process
         if key.fileobj is process.stdin:
-            return self._feed(process.stdin)
+            try:
+                self._pending = self._pending[os.write(key.fd, self._pending[:_CHUNK]) :]
+            except BlockingIOError:
+                return True
+            except BrokenPipeError:
+                self._pending = memoryview(b"")
+            if not self._pending:
+                process.stdin.close()  # nothing is left, or nobody reads: the other side is told
+            return bool(self._pending)
         if key.fileobj not in (process.stdout, process.stderr):
             return False  # it has exited
         chunk = os.read(key.fd, _CHUNK)
         if key.fileobj is process.stderr:
-            self._err += chunk[: MAX_ERRORS - len(self._err)]
+            self.err += chunk[: MAX_ERRORS - len(self.err)]
             return bool(chunk)
-        self._out += chunk
+        self.out += chunk
         if not self._only_tail:
-            self._overflowed = len(self._out) > self._most
-        elif len(self._out) > 2 * self._most:
-            del self._out[: -self._most]
+            self.overflowed = len(self.out) > self._most
+        elif len(self.out) > 2 * self._most:
+            del self.out[: -self._most]
         return bool(chunk)
-
-    def _feed(self, pipe: IO[bytes]) -> bool:
-        """Write what fits; where nothing is left or nobody reads, the other side is told."""
-        try:
-            self._pending = self._pending[os.write(pipe.fileno(), self._pending[:_CHUNK]) :]
-        except BlockingIOError:
-            return True
-        except BrokenPipeError:
-            self._pending = memoryview(b"")
-        if not self._pending:
-            pipe.close()
-        return bool(self._pending)
 
 
 @contextlib.contextmanager
@@ -292,11 +271,6 @@ def exit_of(pid: int) -> Iterator[int | None]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def is_box(words: object) -> bool:
-    """True for the command line of a sandbox (`proc.sandbox`), which ends with its program."""
-    return isinstance(words, list | tuple) and str(words[0]).endswith("/bwrap")
 
 
 def _kill_group(group: int) -> None:

@@ -1,13 +1,11 @@
 """A box around a program: what it may write, what it does not see, whom it can reach.
 
-Bubblewrap does it; here its command line is made, a value from values.  The whole machine is
-read-only, `/tmp`, `/run` and the processes are the program's own, and on that plan of places come,
-the deeper the later: what may be written, what below it stays read-only, what is not there.  Every
+Bubblewrap makes the whole machine read-only, but for a plan of places, the deeper the later.  Every
 directory between a writable place and a guarded one is a place too, else it could be moved away and
 put there anew.  Variables are withheld before bubblewrap starts: they could be read inside.
 
-SIGINT would end bubblewrap, and the program with it, before it could say what it cost; so everybody
-of the tree is asked but the box itself, which passes the exit code on, crashes as 128 + n.
+SIGINT would end bubblewrap, and the program with it, before it could say what it cost: everybody is
+asked but the box itself, which passes the exit code on, crashes as 128 + n.
 """
 
 import errno
@@ -19,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from ralphloop.text.lazy_regex import LazyRegex
+from ralphloop.text.plain import LazyRegex
 
 OPEN: tuple[str, ...] = ("open",)
 NONE: tuple[str, ...] = ("none",)
@@ -33,18 +31,12 @@ _SESSION = frozenset(
 )
 _SEPARATE = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
 _FEW_DEVICES = (
-    *("--tmpfs", "/dev", "--tmpfs", "/dev/shm", "--symlink", "/proc/self/fd", "/dev/fd"),  # noqa: S108
-    *(
-        word
-        for fd, name in enumerate(("stdin", "stdout", "stderr"))
-        for word in ("--symlink", f"/proc/self/fd/{fd}", f"/dev/{name}")
-    ),
-    *(
-        word
-        for name in ("null", "zero", "full", "random", "urandom")
-        for word in ("--dev-bind", f"/dev/{name}", f"/dev/{name}")
-    ),
-)
+    "--tmpfs /dev --tmpfs /dev/shm --symlink /proc/self/fd /dev/fd"
+    " --symlink /proc/self/fd/0 /dev/stdin --symlink /proc/self/fd/1 /dev/stdout"
+    " --symlink /proc/self/fd/2 /dev/stderr --dev-bind /dev/null /dev/null"
+    " --dev-bind /dev/zero /dev/zero --dev-bind /dev/full /dev/full"
+    " --dev-bind /dev/random /dev/random --dev-bind /dev/urandom /dev/urandom"
+).split()
 _SIGNALLED = 128
 _LAST_SIGNAL = 64
 _REFUSED = LazyRegex(r"Read-only file system|Permission denied|EROFS|EACCES")
@@ -73,83 +65,55 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
     absent: tuple[str, ...] = ()  # what must not come into being where something may be written
 
     def start(
-        self,
-        argv: Sequence[str],
-        cwd: Path,
-        env: Mapping[str, str],
-        *,
-        write: Iterable[str] = (),
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], *, write: Iterable[str] = ()
     ) -> tuple[list[str], dict[str, str]]:
-        """Command line and environment of a start; a program that is not there is an OSError."""
+        """Command line and environment of a start, which may `write` more; OSError: no program."""
         import shutil
 
         named = str(cwd / argv[0]) if "/" in argv[0] else argv[0]
         if shutil.which(named, path=env.get("PATH")) is None:
             raise FileNotFoundError(errno.ENOENT, "no such program", argv[0])
-        return self.around(argv, cwd.resolve(), write=write), self.environment(env)
-
-    def around(
-        self, argv: Sequence[str], cwd: str | Path, *, write: Iterable[str] = ()
-    ) -> list[str]:
-        """The command line that runs a program in the box; `write`: for this start alone."""
         places = {**self.places, **dict.fromkeys(write, Place.WRITE)}
         words = [self.program, *_SEPARATE, "--cap-drop", "ALL", "--die-with-parent"]
         words += [] if self.network == OPEN else ["--unshare-net"]
-        devices = _FEW_DEVICES if self.few_devices else ("--dev", "/dev")
+        devices = _FEW_DEVICES if self.few_devices else ["--dev", "/dev"]
         words += ["--ro-bind", "/", "/", *devices, "--proc", "/proc"]
         words += ["--ro-bind", "/proc/sys", "/proc/sys"]
         for path in sorted(places, key=lambda path: (len(PurePosixPath(path).parts), path)):
-            words += _mount(places[path], path)
-        words += self._relayed()
+            if places[path] is Place.EMPTY:
+                words += ["--tmpfs", path]
+            elif places[path] is Place.WRITE:
+                words += ["--bind", path, path]
+            else:
+                seen = os.devnull if places[path] is Place.BLANK else path
+                words += ["--ro-bind", seen, path]
         if self.relay:
+            # Ports below 1024 may be listened on there: the network is the program's own.
+            words += ["--cap-add", "CAP_NET_BIND_SERVICE", "--ro-bind", self.relay, self.relay]
+            words += ["--ro-bind", f"{self.relay}/hosts", "/etc/hosts"]
             here = str(Path(__file__).with_name("relay.py"))
             inner = [address for _, address in listeners(self.network)]
             argv = [sys.executable, "-I", "-S", here, self.relay, *inner, "--", *argv]
-        return [*words, "--chdir", str(cwd), "--", *argv]
-
-    def _relayed(self) -> list[str]:
-        """Ports below 1024 may be listened on there: the network is the program's own."""
-        if not self.relay:
-            return []
-        hosts = ["--ro-bind", f"{self.relay}/hosts", "/etc/hosts"]
-        return ["--cap-add", "CAP_NET_BIND_SERVICE", "--ro-bind", self.relay, self.relay, *hosts]
-
-    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         kept = {k: v for k, v in env.items() if k not in self.withheld and k not in _SESSION}
         if "TMPDIR" in kept:
             kept["TMPDIR"] = _OWN[0]
-        return {**kept, BOXED: "1"}
+        return [*words, "--chdir", str(cwd.resolve()), "--", *argv], {**kept, BOXED: "1"}
 
-    def disarm(self) -> list[str]:
-        """Take away what came into being and must not; what it was."""
-        found = [path for path in self.absent if os.path.lexists(path)]
-        if found:
-            import shutil
-        for path in found:
+    def disarm(self) -> None:
+        """Take away what came into being and must not."""
+        for path in filter(os.path.lexists, self.absent):
             if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
+                import shutil
+
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 Path(path).unlink(missing_ok=True)
-        return found
 
     def may_write(self, path: str) -> bool:
-        """True where the plan lets a program write."""
         for place in (path, *map(str, PurePosixPath(path).parents)):
             if place in self.places:
                 return self.places[place] is not Place.READ
         return path.startswith("/dev/")
-
-
-def _mount(kind: Place, path: str) -> tuple[str, ...]:
-    match kind:
-        case Place.WRITE:
-            return "--bind", path, path
-        case Place.READ:
-            return "--ro-bind", path, path
-        case Place.EMPTY:
-            return "--tmpfs", path
-        case Place.BLANK:
-            return "--ro-bind", os.devnull, path
 
 
 def plan(
@@ -161,7 +125,7 @@ def plan(
     show: Iterable[str] = (),
     allow: Iterable[str] = (),
 ) -> dict[str, Place]:
-    """Places from lists of paths, each a list of its own meaning; a later one wins for a path.
+    """Places from lists of paths; for one path a later list wins.
 
     `show` is what must be seen where something above it is hidden; `allow` is written although
     something above it is read-only.
@@ -176,20 +140,15 @@ def plan(
     writable = list(write)
     places |= dict.fromkeys(writable, Place.WRITE)
     guarded = list(read)
-    for path in guarded:
-        places |= dict.fromkeys(_between(path, writable), Place.WRITE)
+    for above in (str(parent) for path in guarded for parent in PurePosixPath(path).parents):
+        if any(_is_below(above, top) and above != top for top in writable):
+            places[above] = Place.WRITE
     places |= dict.fromkeys(guarded, Place.READ)
     return places | dict.fromkeys(allow, Place.WRITE)
 
 
 def _is_below(path: str, above: str) -> bool:
     return path == above or path.startswith(f"{above.rstrip('/')}/")
-
-
-def _between(path: str, writable: Sequence[str]) -> list[str]:
-    """The directories above a guarded path that lie in a writable one."""
-    above = [str(parent) for parent in PurePosixPath(path).parents]
-    return [p for p in above if any(_is_below(p, top) and p != top for top in writable)]
 
 
 def listeners(network: Sequence[str]) -> list[tuple[str, str]]:

@@ -1,14 +1,13 @@
 """Long steps in two faces, and the wish that they end.
 
-Between two starts of an agent the loop runs checks and commits: minutes in which a signal, a
-request or Ctrl+C must be heard, and in a hook, which serves one turn, nothing else to hear.  So
-what both share is written once, as a generator that hands out its long pieces of work:
+Checks and commits take minutes in which a signal, a request or Ctrl+C must be heard, but in a hook,
+which serves one turn, there is nothing to hear.  So what both share is a generator:
 
     results = yield from aside(lambda abandoned: run_checks(…, stop=abandoned))
 
-`beside` does each in a thread while the event loop goes on; `in_turn` does it right here and needs
-no event loop, whose import costs a hook a quarter of its time.  Everything between two long pieces
-runs where the generator is driven, so the state it works on is never shared between threads.
+`beside` does each in a thread while the event loop goes on; `in_turn` needs no event loop, whose
+import costs a hook a quarter of its time.  Everything in between runs where the generator is
+driven, so the state it works on is never shared between threads.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ def aside(work: Work[_T]) -> Steps[_T]:
 
 
 def in_turn(steps: Steps[_T]) -> _T:
-    """Take the steps one after the other, right here."""
     try:
         work = next(steps)
         while True:
@@ -46,36 +44,28 @@ def in_turn(steps: Steps[_T]) -> _T:
 
 async def beside(steps: Steps[_T]) -> _T:
     """Take the steps, the long ones in a thread, so that everybody else is heard meanwhile."""
+    import asyncio
+    import threading
+
+    abandoned = threading.Event()
     try:
         work = next(steps)
         while True:
-            work = steps.send(await _in_thread(work))
+            running = asyncio.ensure_future(asyncio.to_thread(work, abandoned.is_set))
+            try:
+                await asyncio.wait([running])
+            except asyncio.CancelledError:  # the work ends with the task that waits for it
+                abandoned.set()
+                await asyncio.wait([running])
+                raise
+            work = steps.send(running.result)
     except StopIteration as end:
         result: _T = end.value
         return result
 
 
-async def _in_thread(work: Work[_T]) -> Callable[[], _T]:
-    """The outcome of work that ends with the task that waits for it."""
-    import asyncio
-    import threading
-
-    abandoned = threading.Event()
-    running = asyncio.ensure_future(asyncio.to_thread(work, abandoned.is_set))
-    try:
-        await asyncio.wait([running])
-    except asyncio.CancelledError:
-        abandoned.set()
-        await asyncio.wait([running])
-        raise
-    return running.result
-
-
 class StopSignal:
-    """A request to stop what runs; asked twice, it means at once.
-
-    It is asked and answered without an event loop; only who waits for it needs one.
-    """
+    """A request to stop what runs, at once if asked twice; only who waits needs an event loop."""
 
     def __init__(self) -> None:
         self.requested = False

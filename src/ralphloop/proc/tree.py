@@ -1,18 +1,14 @@
 """An agent is a tree of processes: who belongs to it, is anybody left, and how it is ended.
 
-Agents start tools in their own sessions, launchers fork and exit, and a daemon forks twice, starts
-a session of its own and clears its environment.  Two ways to find them all:
+Agents start tools in their own sessions, launchers fork and exit, and a daemon forks twice and
+clears its environment.  On Linux the supervisor becomes a child subreaper: whoever loses its parent
+becomes our direct child.  What we started ourselves shares our session, so *a child of ours in a
+foreign session that was not there before* is the agent's, without exception.  Elsewhere, and for
+what a supervisor that died has left, everybody seen is remembered, and at the end those who carry
+our mark in their environment are added.
 
-* **Adoption** (Linux).  The supervisor becomes a child subreaper, so whoever loses its parent
-  becomes our own direct child.  What we started ourselves shares our session; the agent and all
-  below it cannot.  So *a child of ours in a foreign session that was not there before* is the
-  agent's, without exception.
-* **Memory and mark** (elsewhere, and for what a supervisor that died has left).  Everybody seen
-  while it runs is remembered; at the end those who carry our mark in their environment are added.
-
-Dead orphans that we adopted are collected one by one; `waitpid(-1)` would take the exit codes of
-other people's children.  To stop a tree every process of it gets SIGINT first, because agents then
-still print their result and its cost, then SIGTERM, then SIGKILL.
+Dead orphans are collected one by one; `waitpid(-1)` would take the exit codes of other people's
+children.  SIGINT comes first, because agents then still print their result and its cost.
 """
 
 import os
@@ -40,7 +36,7 @@ Stages = Sequence[tuple[signal.Signals, float]]
 _KILL_PATIENCE_S = 5.0
 # Boot time moves when the clock is set; start times of the same process may differ by this much.
 _START_TIME_TOLERANCE_S = 2.0
-
+_MOST_NAMES = 20
 _PR_SET_CHILD_SUBREAPER = 36
 
 # Roots of the agents this very process runs now: no tree may take another one for its own.
@@ -86,28 +82,23 @@ def children_now() -> frozenset[int]:
     return frozenset(listed)
 
 
-def with_descendants(seeds: Iterable[Proc], table: Mapping[int, Proc]) -> dict[int, Proc]:
+def _family(waiting: list[Proc], table: Mapping[int, Proc]) -> list[Proc]:
+    """These and everybody below them; never this process or one above it: trees are stopped."""
     below: defaultdict[int, list[Proc]] = defaultdict(list)
     for proc in table.values():
         below[proc.parent].append(proc)
     found: dict[int, Proc] = {}
-    waiting = list(seeds)
     while waiting:
         proc = waiting.pop()
         if proc.pid not in found:
             found[proc.pid] = proc
             waiting += below[proc.pid]
-    return found
-
-
-def ancestors(table: Mapping[int, Proc]) -> set[int]:
-    """This process and everybody above it: never part of a tree that we stop."""
-    line: set[int] = set()
+    above: set[int] = set()
     pid = os.getpid()
-    while pid and pid not in line:
-        line.add(pid)
+    while pid and pid not in above:
+        above.add(pid)
         pid = table[pid].parent if pid in table else 0
-    return line
+    return [proc for proc in found.values() if proc.pid not in above]
 
 
 class ProcessTree:
@@ -147,27 +138,22 @@ class ProcessTree:
     def members(self, *, thorough: bool = False) -> list[Proc]:
         """Everybody of the tree who lives; `thorough` also looks for the mark."""
         with guard:
-            return self._members(thorough=thorough)
-
-    def _members(self, *, thorough: bool) -> list[Proc]:
-        table = process_table()
-        root = table.get(self._root)
-        if root is not None and not self._is_known(root):
-            # While a session has members its leader's pid is not given away again.
-            self._sessions.discard(self._root)
-        seeds = [p for p in table.values() if self._is_known(p) or self._is_ours(p, thorough)]
-        family = with_descendants(seeds, table)
-        for pid in ancestors(table):
-            family.pop(pid, None)
-        for proc in family.values():
-            # The root is not ours to collect: its exit code belongs to whoever started it.
-            if not proc.alive and proc.parent == self._me and proc.pid != self._root:
-                reap(proc.pid)
-        # Parents first: a shell whose command is ended would go on with its next one.
-        living = sorted((p for p in family.values() if p.alive), key=lambda p: (p.started, p.pid))
-        self._known = {proc.pid: proc.started for proc in living}
-        self._sessions = {proc.session for proc in living} - {self._session}
-        return living
+            table = process_table()
+            root = table.get(self._root)
+            if root is not None and not self._is_known(root):
+                # While a session has members its leader's pid is not given away again.
+                self._sessions.discard(self._root)
+            seeds = [p for p in table.values() if self._is_known(p) or self._is_ours(p, thorough)]
+            family = _family(seeds, table)
+            for proc in family:
+                # The root is not ours to collect: its exit code belongs to whoever started it.
+                if not proc.alive and proc.parent == self._me and proc.pid != self._root:
+                    reap(proc.pid)
+            # Parents first: a shell whose command is ended would go on with its next one.
+            living = sorted((p for p in family if p.alive), key=lambda p: (p.started, p.pid))
+            self._known = {proc.pid: proc.started for proc in living}
+            self._sessions = {proc.session for proc in living} - {self._session}
+            return living
 
     def spares(self, proc: Proc) -> bool:
         """True for a sandbox: asked to end, it would cut off what still wants to say something."""
@@ -217,7 +203,6 @@ class ProcessTree:
 
 
 def gentle(grace_s: float, first_s: float | None = None) -> Stages:
-    """SIGINT, SIGTERM, SIGKILL with these waits in between."""
     return (
         (signal.SIGINT, grace_s if first_s is None else first_s),
         (signal.SIGTERM, grace_s),
@@ -260,14 +245,7 @@ def stopping(
             return
 
 
-async def run_stopping(steps: Iterator[float]) -> None:
-    import asyncio
-
-    for pause in steps:
-        await asyncio.sleep(pause)
-
-
-def run_stopping_blocking(steps: Iterator[float]) -> None:
+def run_stopping(steps: Iterator[float]) -> None:
     for pause in steps:
         time.sleep(pause)
 
@@ -275,7 +253,13 @@ def run_stopping_blocking(steps: Iterator[float]) -> None:
 def end_tree(pid: int, *, boxed: bool = False) -> None:
     """End a command of ours with all it started: asked once, then killed."""
     tree = ProcessTree(pid, "", boxed=boxed)
-    run_stopping_blocking(stopping(tree.members, ASKED_ONCE, spares=tree.spares))
+    run_stopping(stopping(tree.members, ASKED_ONCE, spares=tree.spares))
+
+
+def names_of(members: Iterable[Proc]) -> tuple[str, ...]:
+    """Who they are, for people; not everybody of a crowd."""
+    named = ((name_of(proc.pid), proc.pid) for proc in members)
+    return tuple(f"{name} (pid {pid})" for name, pid in named if name)[:_MOST_NAMES]
 
 
 def stop_tree(
@@ -284,6 +268,6 @@ def stop_tree(
     """Stop what a supervisor that died has left running; returns what was found, by name."""
     tree = ProcessTree(pid or 0, mark, since=create_time or 0.0)
     find = partial(tree.members, thorough=True)
-    names = tuple(f"{name_of(proc.pid)} (pid {proc.pid})" for proc in find())
-    run_stopping_blocking(stopping(find, stages))
+    names = names_of(find())
+    run_stopping(stopping(find, stages))
     return names

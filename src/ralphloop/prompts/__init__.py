@@ -1,20 +1,17 @@
 """What the agent is told: one prompt from its parts, within a size budget.
 
-Order: what never changes comes first (instructions, status section, spec, skills, patterns), so
-that a provider's prompt cache hits; then the story, what failed last, what happened lately.  The
-prompt file is included as it is, everything else is cut by whole lines, and what was left out is
-said.  Text from agents, checks and earlier runs is data, in fences that it cannot close.  Template
-and example of the block are indented, so that an agent that echoes its prompt claims nothing by it.
+What never changes comes first (instructions, status section, spec, skills, patterns), so that a
+provider's prompt cache hits.  The prompt file is included as it is, everything else is cut by whole
+lines.  Text from agents, checks and earlier runs is data, in fences that it cannot close.  The
+block's template is indented, so that an agent that echoes its prompt claims nothing by it.
 """
 
-import hashlib
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from ralphloop.core.model import Value
-from ralphloop.core.story import Story, StoryList
-from ralphloop.core.story_state import StoryState
+from ralphloop.core.model import Story, StoryList, Value
+from ralphloop.core.run_state import StoryState
 from ralphloop.text.plain import agreeing, clean, counted
 
 DEFAULT_BUDGET = 120_000  # characters, about 30,000 tokens
@@ -49,10 +46,6 @@ class Prompt(Value, kw_only=True):
     left_out: tuple[str, ...] = ()
 
     @property
-    def digest(self) -> str:
-        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
-
-    @property
     def estimated_tokens(self) -> int:
         return max(1, len(self.text) // CHARS_PER_TOKEN)
 
@@ -65,7 +58,6 @@ class _Cutter:
         self.left_out: list[str] = []
 
     def section(self, heading: str, name: str, text: str, share: str = "small") -> str:
-        """The text under its heading; nothing where there is no text."""
         return f"{heading}\n\n{self._cut(name, text, share)}" if text else ""
 
     def data(self, heading: str, name: str, text: str, share: str) -> str:
@@ -77,8 +69,13 @@ class _Cutter:
         limit = int(self.budget * _SHARES[share])
         if len(text) <= limit:
             return text
-        # Of the end only whole lines; the first one is cut somewhere.
-        kept = text[-(limit + 1) :].partition("\n")[2] if tail else _first_sections(text, limit)
+        if tail:  # only whole lines; the first one is cut somewhere
+            kept = text[-(limit + 1) :].partition("\n")[2]
+        else:  # as many whole sections as fit; if not even one does, as many whole lines
+            cut = text[: limit + 1]
+            section = max(cut.rfind("\n# "), cut.rfind("\n## "), cut.rfind("\n### "))
+            end = section if section > limit // 2 else cut.rfind("\n")
+            kept = cut[: max(end, 0)].rstrip("\n")
         lost = f"{len(text) - len(kept):,} of {len(text):,} characters"
         self.left_out.append(f"{name}: {lost}")
         note = f"[{lost} left out here to keep the prompt short]"
@@ -87,22 +84,18 @@ class _Cutter:
 
 def build_prompt(parts: Parts, *, budget: int = DEFAULT_BUDGET) -> Prompt:
     """The rendered prompt; what did not fit is named in it and in `left_out`."""
-    cutter, rules = _Cutter(budget), _joined(_rules(parts))
-    story = _story(parts.story, parts, cutter) if parts.story else ()
-    text = _joined([rules, *_stable(parts, cutter), *story, *_recent(parts, cutter)]) + "\n"
+    cutter, own = _Cutter(budget), parts.instructions
+    told = own if own.strip() else DEFAULT_INSTRUCTIONS
+    if parts.in_session:
+        told = told.replace(_NO_MEMORY, _IN_SESSION)
+    boxed, explains_block = _BOXED if parts.boxed else "", "RALPH_STATUS" in own.upper()
+    rules = _joined([told, boxed, "" if explains_block else STATUS_SECTION])
+    text = _joined([rules, *_sections(parts, cutter)]) + "\n"
     return Prompt(text=text, rules=len(rules), left_out=tuple(cutter.left_out))
 
 
 def _joined(sections: Iterable[str]) -> str:
     return "\n\n".join(section.strip("\n") for section in sections if section.strip())
-
-
-def _rules(parts: Parts) -> Iterator[str]:
-    own = parts.instructions
-    told = own if own.strip() else DEFAULT_INSTRUCTIONS
-    yield told.replace(_NO_MEMORY, _IN_SESSION) if parts.in_session else told
-    yield _BOXED if parts.boxed else ""
-    yield "" if has_status_section(own) else STATUS_SECTION
 
 
 _BOXED = """# Where you work
@@ -112,38 +105,14 @@ read-only: do not try to commit, stash or switch branches, whatever is said else
 what you leave in the work tree once its checks are green."""
 
 
-def _stable(parts: Parts, cutter: _Cutter) -> Iterator[str]:
+def _sections(parts: Parts, cutter: _Cutter) -> Iterator[str]:
     spec, stories = parts.spec_name or "specification", parts.stories
     about = (stories.project, stories.description) if stories else ()
     yield cutter.section("# Project", "project", "\n\n".join(filter(None, about)))
     yield cutter.section(f"# Specification ({spec})", spec, parts.spec, "spec")
     yield cutter.section("", "learned", parts.learned, "learned")
-
-
-def _story(story: Story, parts: Parts, cutter: _Cutter) -> Iterator[str]:
-    yield f"# Your story: {_line(story.id)}: {_line(story.title)}"
-    yield ", ".join(_how_far(parts))
-    yield cutter.section("", "description", story.description, "spec")
-    yield cutter.section("## Acceptance criteria", "criteria", _list(story.criteria), "spec")
-    yield cutter.section("## Notes", "notes", story.notes)
-    for answer in parts.state.answers:
-        asked = f"It was asked: {_line(answer.question)}\n\n" if answer.question else ""
-        yield cutter.section("## From the person who runs this", "answer", f"{asked}{answer.text}")
-    if commands := [shlex.join(argv) for argv in (story.verify, *parts.checks) if argv]:
-        yield f"## These must be green afterwards\n\n{_list(commands, '    ')}"
-
-
-def _how_far(parts: Parts) -> Iterator[str]:
-    stories, attempt = parts.stories, parts.state.attempts
-    if stories is not None:
-        has = agreeing(stories.passed, "has")
-        yield f"{stories.passed} of {counted(stories.total, 'story')} {has} passed"
-    if attempt:
-        nth = _ORDINALS[attempt] if attempt < len(_ORDINALS) else f"{attempt + 1}th"
-        yield f"this is the {nth} attempt at it"
-
-
-def _recent(parts: Parts, cutter: _Cutter) -> Iterator[str]:
+    if parts.story:
+        yield from _story(parts.story, parts, cutter)
     yield cutter.section("# Another way is needed", "nudge", parts.nudge)
     yield cutter.section("# What was found last time", "findings", _list(parts.state.findings))
     yield cutter.data(
@@ -165,19 +134,31 @@ def _recent(parts: Parts, cutter: _Cutter) -> Iterator[str]:
         yield f"# From the person who runs this\n\n{_list(parts.notes)}"
 
 
+def _story(story: Story, parts: Parts, cutter: _Cutter) -> Iterator[str]:
+    yield f"# Your story: {_line(story.id)}: {_line(story.title)}"
+    stories, attempt, how_far = parts.stories, parts.state.attempts, []
+    if stories is not None:
+        has = agreeing(stories.passed, "has")
+        how_far.append(f"{stories.passed} of {counted(stories.total, 'story')} {has} passed")
+    if attempt:
+        nth = _ORDINALS[attempt] if attempt < len(_ORDINALS) else f"{attempt + 1}th"
+        how_far.append(f"this is the {nth} attempt at it")
+    yield ", ".join(how_far)
+    yield cutter.section("", "description", story.description, "spec")
+    yield cutter.section("## Acceptance criteria", "criteria", _list(story.criteria), "spec")
+    yield cutter.section("## Notes", "notes", story.notes)
+    for answer in parts.state.answers:
+        asked = f"It was asked: {_line(answer.question)}\n\n" if answer.question else ""
+        yield cutter.section("## From the person who runs this", "answer", f"{asked}{answer.text}")
+    if commands := [shlex.join(argv) for argv in (story.verify, *parts.checks) if argv]:
+        yield f"## These must be green afterwards\n\n{_list(commands, '    ')}"
+
+
 def fenced(text: str) -> str:
     """The text in a fence longer than any it contains."""
     longest = max((len(run) for run in _FENCES.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}\n{fence}"
-
-
-def _first_sections(text: str, limit: int) -> str:
-    """As many whole sections as fit; if not even one does, as many whole lines."""
-    cut = text[: limit + 1]
-    section = max(cut.rfind("\n# "), cut.rfind("\n## "), cut.rfind("\n### "))
-    end = section if section > limit // 2 else cut.rfind("\n")
-    return cut[: max(end, 0)].rstrip("\n")
 
 
 def _list(texts: Sequence[str], mark: str = "- ") -> str:
@@ -250,8 +231,3 @@ DEFAULT_INSTRUCTIONS = f"""\
    make it pass.
 4. Leave the work tree in a state that could be committed. You may commit; you need not.
 """
-
-
-def has_status_section(text: str) -> bool:
-    """True where a prompt file already explains the block itself."""
-    return "RALPH_STATUS" in text.upper()

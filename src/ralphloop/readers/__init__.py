@@ -1,8 +1,4 @@
-"""From the output of one agent start to a `Response`; pure, streaming, bounded.
-
-`reader_for` gives a reader that is fed chunks while the agent runs; `read` reads bytes that are all
-there.  Every reader accepts anything: what it cannot read is noise, never an exception.
-"""
+"""From the output of an agent to a `Response`: what cannot be read is noise, never an exception."""
 
 from __future__ import annotations
 

@@ -1,28 +1,18 @@
 """What every dialect shares: how a process ended, tool calls, refusals, verdicts.
 
-A **reader** (`stream`) turns the bytes of one agent start into a `Response`.  A **dialect** knows
-the events of one CLI: it is shown the decoded documents in order, collects what they say, and gives
-a verdict when the process has ended.  Splitting, detection and plain text are not its business.
-
-Tool calls and their results come as separate events tied by an id; calls may overlap.  Only the
-last calls are kept, their number is not lost.
+A **dialect** knows the events of one CLI: it is shown the decoded documents in order and gives a
+verdict when the process has ended; splitting and detection are the reader's (`stream`).  Tool calls
+and results are tied by an id and may overlap; only the last are kept, their number is not lost.
 """
 
 from datetime import datetime
 from typing import ClassVar, NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from ralphloop.core.model import (
-    AgentEvent,
-    Denial,
-    Outcome,
-    OutputFormat,
-    RateLimit,
-    Response,
-    ToolCall,
-    Usage,
-)
+from ralphloop.core.events import AgentStep
+from ralphloop.core.model import Denial, Outcome, OutputFormat, RateLimit, Response, ToolCall, Usage
 from ralphloop.readers.failures import (
     Verdict,
     failure_verdict,
@@ -31,24 +21,15 @@ from ralphloop.readers.failures import (
     sentence_verdict,
 )
 from ralphloop.readers.own_words import OwnWords
-from ralphloop.readers.values import Bytes, Document, documents_at, text_at
+from ralphloop.readers.values import Document, documents_at, text_at
 from ralphloop.text.plain import clean, counted, one_line
 
 _SIGNALS = {129: 1, 130: 2, 137: 9, 143: 15}  # how a shell reports a signal
-# Outcomes whose plain text was written by the CLI, not by the model.
-_NOT_THE_MODEL = (
-    Outcome.FATAL,
-    Outcome.INTERRUPTED,
-    Outcome.STARTUP_ERROR,
-    Outcome.TRANSIENT,
-    Outcome.USAGE_LIMIT,
-)
+_NOT_FOUND = (126, 127)  # says a shell of a program that is not there or cannot be executed
 _STDERR_NOISE = (
     *("Warning:", "WARNING:", "(node:", "Reading additional input", "YOLO mode"),
     *("Approval mode overridden", "Ripgrep is not available"),
 )
-MAX_CALLS = 50
-MAX_DENIALS = 100
 _SUMMARY = 160
 _ID = 200
 
@@ -76,11 +57,6 @@ class End(NamedTuple):
     def failed(self) -> bool:
         return self.exit_code not in (0, None)
 
-    @property
-    def was_not_found(self) -> bool:
-        """A shell says so of a program that is not there or cannot be executed."""
-        return self.exit_code in (126, 127)
-
 
 def killed(end: End) -> Verdict | None:
     """The verdict on a process that a signal ended before it could finish, else None."""
@@ -99,7 +75,7 @@ def first_complaint(stderr: str) -> str:
 def plain_verdict(text: str, end: End) -> Verdict:
     """What plain output means: by a CLI's own error sentence if it is one, else by exit code."""
     text = text.strip()
-    if end.was_not_found:
+    if end.exit_code in _NOT_FOUND:
         return Verdict(Outcome.STARTUP_ERROR, first_complaint(end.stderr) or "command not found")
     if stopped := killed(end):
         return stopped
@@ -113,9 +89,8 @@ def plain_verdict(text: str, end: End) -> Verdict:
     if text:
         return Verdict(Outcome.ERROR, f"exit code {end.exit_code}")
     complaint = first_complaint(end.stderr)
-    return sentence_verdict(complaint) or Verdict(
-        Outcome.STARTUP_ERROR, complaint or f"exit code {end.exit_code} without any output"
-    )
+    words = complaint or f"exit code {end.exit_code} without any output"
+    return sentence_verdict(complaint) or Verdict(Outcome.STARTUP_ERROR, words)
 
 
 def summarise(arguments: Document) -> str:
@@ -131,7 +106,7 @@ class Dialect:
     """Collects the events of one CLI; this one knows none, so that everything is the answer."""
 
     name: ClassVar[str] = "text"
-    glanceable: ClassVar[tuple[bytes, ...]] = ()  # how lines begin that `glance` may take
+    glanceable: ClassVar[tuple[bytes, ...]] = ()  # how lines begin that `glance` takes
     complaint: ClassVar[str] = ""  # how its errors begin on stderr, in text mode
 
     def __init__(self) -> None:
@@ -140,7 +115,7 @@ class Dialect:
         self.call_count = 0
         self.denials: dict[str, Denial] = {}  # each call once, however often it is reported
         self.used = Usage()
-        self.steps: list[AgentEvent] = []  # visible steps not yet handed out
+        self.steps: list[AgentStep] = []  # visible steps not yet handed out
         self.session_id: str | None = None
         self.model: str | None = None
         self.rate_limit: RateLimit | None = None
@@ -153,15 +128,13 @@ class Dialect:
 
     @staticmethod
     def knows(_: Document) -> bool:
-        """Whether a document is an event of this CLI."""
         return False
 
     def see(self, document: Document) -> None:
         """Take the next event; one that is not known, or malformed, is ignored."""
 
-    def glance(self, line: Bytes) -> bool:
+    def glance(self) -> None:
         """Take an event by its first bytes alone, where it is frequent and says little."""
-        return False
 
     @property
     def usage(self) -> Usage:
@@ -171,24 +144,23 @@ class Dialect:
         return plain_verdict(self.words.text, end)
 
     def plain_verdict(self, text: str, end: End) -> Verdict:
-        """What text instead of events means."""
         verdict = plain_verdict(text, end)
-        if verdict.outcome is not Outcome.STARTUP_ERROR or end.was_not_found or not self.complaint:
+        is_unclear = verdict.outcome is Outcome.STARTUP_ERROR and end.exit_code not in _NOT_FOUND
+        if not (is_unclear and self.complaint):
             return verdict
         lines = clean(end.stderr[-20_000:]).split("\n")
         errors = [line for line in lines if line.startswith(self.complaint)]
         meaning = failure_verdict(errors[-1].removeprefix(self.complaint)) if errors else verdict
         return verdict if meaning.outcome is Outcome.ERROR else meaning
 
-    def step(self, kind: str, summary: str, *, ok: bool | None = None) -> None:
-        """Let the user see something."""
-        self.steps.append(AgentEvent(kind=kind, summary=one_line(summary), ok=ok))
+    def step(self, kind: str, summary: str, *, ok: bool | UnsetType = UNSET) -> None:
+        self.steps.append(AgentStep(kind=kind, summary=one_line(summary), ok=ok))
 
     def call_began(self, call_id: str, name: str, arguments: Document) -> None:
         self.call_count += 1
         name, summary = one_line(name, 80), summarise(arguments)
         self.calls[call_id[:_ID] or f"#{self.call_count}"] = ToolCall(name=name, summary=summary)
-        if len(self.calls) > MAX_CALLS:
+        if len(self.calls) > 50:
             del self.calls[next(iter(self.calls))]
         self.step("tool", f"{name} {summary}")
 
@@ -196,7 +168,7 @@ class Dialect:
         """A tool came back, well or not; nothing shows of one that is not known (any more)."""
         if call := self.calls.get(call_id[:_ID]):
             self.calls[call_id[:_ID]] = msgspec.structs.replace(call, ok=ok)
-            self.steps.append(AgentEvent(kind="tool_result", summary=call.name, ok=ok))
+            self.steps.append(AgentStep(kind="tool_result", summary=call.name, ok=ok))
 
     def call_known(self, call_id: str) -> ToolCall:
         """The call of that id, nameless where it is not known (any more)."""
@@ -206,15 +178,14 @@ class Dialect:
         """A call was refused; a later report of the same one may add what the first lacked."""
         key = call_id[:_ID] or f"#{len(self.denials)}"
         known = self.denials.get(key)
-        has_room = len(self.denials) < MAX_DENIALS if known is None else not known.summary
+        has_room = len(self.denials) < 100 if known is None else not known.summary
         if has_room:
             shown = one_line(summary or self.call_known(call_id).summary, _SUMMARY)
             self.denials[key] = Denial(tool=one_line(tool, 80), summary=shown)
 
     def refusals(self) -> str:
         names = sorted({denial.tool for denial in self.denials.values() if denial.tool})
-        were = "was" if len(self.denials) == 1 else "were"
-        calls = f"{counted(len(self.denials), 'tool call')} {were} refused"
+        calls = f"{counted(len(self.denials), 'tool call', 'was')} refused"
         return one_line(f"{calls}: {', '.join(names)}" if names else calls)
 
     def answered(self) -> None:
@@ -245,20 +216,20 @@ class Dialect:
         complaint = first_complaint(end.stderr)
         return Verdict(Outcome.STARTUP_ERROR, complaint or "it ended before the model answered")
 
-    def plain_end(self, words: OwnWords, end: End, *, broken: bool) -> Verdict:
-        """How a start ended that printed text; `broken`: events that cannot be read."""
-        self.words = words
-        verdict = self.plain_verdict(words.text, end)
-        if broken:
-            words.nothing_is_final()
-            if verdict.outcome is Outcome.COMPLETED:
-                verdict = Verdict(Outcome.ERROR, "malformed output: its JSON cannot be read")
-        self.model_output = words.chars > 0 and verdict.outcome not in _NOT_THE_MODEL
-        return verdict
-
     def response(
         self, verdict: Verdict, end: End, wire: OutputFormat, warnings: tuple[str, ...]
     ) -> Response:
+        limit = self.rate_limit
+        if verdict.outcome is Outcome.USAGE_LIMIT:
+            # The announced limit; where only a sentence told of it, what the sentence says.
+            announced = limit if limit and limit.rejected else RateLimit()
+            limit = msgspec.structs.replace(
+                announced,
+                rejected=True,
+                windows=limit.windows if limit else (),
+                resets_at=announced.resets_at or reset_time(verdict.reason, end.now),
+                kind=announced.kind or limit_kind(verdict.reason),
+            )
         return Response(
             reader=self.name,
             format=wire,
@@ -275,24 +246,10 @@ class Dialect:
             tool_calls=tuple(self.calls.values()),
             tool_call_count=self.call_count,
             denials=tuple(self.denials.values()),
-            rate_limit=self._rate_limit(verdict, end),
+            rate_limit=limit,
             model_output=self.model_output,
             retrying=self.retrying,
             skills=self.skills,
             plugin_errors=self.plugin_errors,
             warnings=warnings,
-        )
-
-    def _rate_limit(self, verdict: Verdict, end: End) -> RateLimit | None:
-        """The announced limit; where only a sentence told of it, what the sentence says."""
-        known = self.rate_limit
-        if verdict.outcome is not Outcome.USAGE_LIMIT:
-            return known
-        announced = known if known and known.rejected else RateLimit()
-        return msgspec.structs.replace(
-            announced,
-            rejected=True,
-            windows=known.windows if known else (),
-            resets_at=announced.resets_at or reset_time(verdict.reason, end.now),
-            kind=announced.kind or limit_kind(verdict.reason),
         )

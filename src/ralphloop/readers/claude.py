@@ -1,34 +1,22 @@
 """The events of Claude Code: `stream-json`, `json`, and `json --verbose` (an array).
 
-What is easy to get wrong, and settled here:
-
-* There may be several turns, each with its own `init` and `result`; the last result counts, and a
-  result followed by another turn is not the end.
+* Of several turns, each with its own `init` and `result`, the last result counts, and a result
+  followed by another turn is not the end.
 * Only messages of the main agent are its words: no subagent (`parent_tool_use_id`, `agent_id`), no
   tool result, no `user` event, no `<synthetic>` message.  The result repeats the last message.
 * The text of a failed result was written by the CLI.
-
-How it ended: `subtype: success` says nothing and exit code 0 says little; the order is `is_error`,
-then `terminal_reason`, then the API error.  The first that applies gives the outcome, and the words
-of the CLI are the reason.  Tokens and money are in `claude_usage.py`.
+* How it ended: `subtype: success` says nothing and exit code 0 says little; the first that applies
+  of `is_error`, `terminal_reason` and the API error gives the outcome, the CLI's words the reason.
 """
 
-import re
-from collections.abc import Iterator
 from itertools import islice
 
 from ralphloop.core.model import Outcome, RateLimit, Usage
-from ralphloop.core.quota import Window, updated
+from ralphloop.core.totals import Window, updated
 from ralphloop.readers.base import Dialect, End, summarise
 from ralphloop.readers.claude_usage import ClaudeUsage
-from ralphloop.readers.failures import (
-    Verdict,
-    announces_limit,
-    failure_verdict,
-    sentence_verdict,
-)
+from ralphloop.readers.failures import Verdict, failure_verdict, sentence_verdict
 from ralphloop.readers.values import (
-    Bytes,
     Document,
     count_at,
     document_at,
@@ -40,18 +28,25 @@ from ralphloop.readers.values import (
     text_at,
     texts_at,
 )
-from ralphloop.text.plain import one_line
+from ralphloop.text.plain import any_case, one_line
 
 _TYPES = frozenset({"assistant", "user", "system", "result", "stream_event", "rate_limit_event"})
-_MOST_WINDOWS = 10
-_GROWING = frozenset({"content_block_start", "content_block_delta"})
 _DELTA = b'{"type":"stream_event","event":{"type":"content_block_delta",'
 # The `error` of an api_retry event or of a failed message.
 _FATAL_ERRORS = frozenset(
     "authentication_failed oauth_org_not_allowed account_on_hold verification_required"
     " billing_error model_not_found cloud_credential_error".split()
 )
-_PASSING_ERRORS = frozenset({"server_error", "overloaded", "rate_limit"})
+_BY_ERROR = {
+    **dict.fromkeys(_FATAL_ERRORS, Outcome.FATAL),
+    **dict.fromkeys(("server_error", "overloaded", "rate_limit"), Outcome.TRANSIENT),
+    "max_output_tokens": Outcome.LIMIT,
+}
+# How an error message begins that announces a usage limit.
+_LIMIT_START = any_case(
+    r"You['’]ve (?:hit|reached) your |You['’]re out of (?:extra )?usage"
+    r"|Your org(?:anization)? is out of usage|.{1,80} requires usage credits"
+)
 
 # The agent's own limits: turns, money, context, attempts.
 _LIMITS = frozenset(
@@ -59,10 +54,7 @@ _LIMITS = frozenset(
     " rapid_refill_breaker error_max_turns error_max_budget_usd error_max_structured_output_retries"
     "".split()
 )
-_DIAGNOSTIC = re.compile(r"\[ede_diagnostic\]")  # for its makers; tells a user nothing
 _HOOK_BLOCKS = "UserPromptSubmit operation blocked by hook"  # the CLI's words, as a good result
-_MOST_SKILLS = 200
-_MOST_PLUGIN_ERRORS = 20
 
 
 class Claude(Dialect):
@@ -87,17 +79,16 @@ class Claude(Dialect):
             return isinstance(document.get("message"), dict)
         if kind == "system":
             return "subtype" in document
-        return text_at(document, "type") in _TYPES or (
-            "session_id" in document and "uuid" in document
-        )
+        is_marked = "session_id" in document and "uuid" in document
+        return is_marked or text_at(document, "type") in _TYPES
 
     @property
     def usage(self) -> Usage:
         return self._usage.value
 
-    def glance(self, line: Bytes) -> bool:
-        self._working()
-        return True
+    def glance(self) -> None:
+        self.answered()
+        self.result_seen = False
 
     def see(self, document: Document) -> None:
         session = document.get("session_id")
@@ -122,9 +113,16 @@ class Claude(Dialect):
             self._end_of_turn(document)
 
     def verdict(self, end: End) -> Verdict:
-        if self._result is not None:
-            failed = _is_error(self._result)
-            return self._failed_result(self._result) if failed else self._good(self._result, end)
+        if (result := self._result) is not None:
+            if _is_error(result):
+                return self._failed_result(result)
+            if result.get("structured_output") is not None and not self.denials:
+                return Verdict(Outcome.COMPLETED, "it ended with structured output")
+            said = self.words.final_text or ""
+            if not self.model_output and said.startswith(_HOOK_BLOCKS):
+                return Verdict(Outcome.ERROR, said.partition("\n\nOriginal prompt")[0])
+            what = "it ended with a good result"
+            return self.good_end(f"{what}; then exit code {end.exit_code}" if end.failed else what)
         retry_error = text_at(self._retry, "error") if self.retrying else ""
         if retry_error in _FATAL_ERRORS:  # whoever stopped the retries was right
             return Verdict(Outcome.FATAL, f"the API refuses: {retry_error}")
@@ -132,19 +130,11 @@ class Claude(Dialect):
             return self._failed_request({}, self._api_message())
         return self.no_end(end, "a result")
 
-    def _good(self, result: Document, end: End) -> Verdict:
-        if result.get("structured_output") is not None and not self.denials:
-            return Verdict(Outcome.COMPLETED, "it ended with structured output")
-        said = self.words.final_text or ""
-        if not self.model_output and said.startswith(_HOOK_BLOCKS):
-            return Verdict(Outcome.ERROR, said.partition("\n\nOriginal prompt")[0])
-        what = "it ended with a good result"
-        return self.good_end(f"{what}; then exit code {end.exit_code}" if end.failed else what)
-
     def _failed_result(self, result: Document) -> Verdict:
         terminal, subtype = text_at(result, "terminal_reason"), text_at(result, "subtype")
         startup = text_at(result, "startup_failure_reason")
-        errors = [text for text in texts_at(result, "errors")[:3] if not _DIAGNOSTIC.match(text)]
+        errors = texts_at(result, "errors")[:3]  # a diagnostic is for its makers
+        errors = [text for text in errors if not text.startswith("[ede_diagnostic]")]
         words = self.words.final_text or "; ".join(filter(None, errors)) or self._api_message()
         words = words[:2_000] or startup or terminal or subtype
         if self._is_usage_limit(result):
@@ -159,10 +149,18 @@ class Claude(Dialect):
 
     def _failed_request(self, result: Document, words: str) -> Verdict:
         """What a request that failed for good means, by the CLI's words and codes for it."""
-        if announces_limit(words):
-            return Verdict(Outcome.USAGE_LIMIT, words)
-        if outcome := self._by_code(result):
-            return Verdict(outcome, words or text_at(self._api_error, "error"))
+        error = text_at(self._api_error, "error")
+        outcome = _BY_ERROR.get(error)
+        if _LIMIT_START.match(words[:400]):
+            outcome = Outcome.USAGE_LIMIT
+        elif result.get("stop_reason") == "refusal":
+            outcome = Outcome.ERROR
+        elif self._is_usage_limit(result):
+            outcome = Outcome.USAGE_LIMIT
+        elif error not in _FATAL_ERRORS and self._api_word(result) == "connection_failed":
+            outcome = Outcome.TRANSIENT
+        if outcome:
+            return Verdict(outcome, words or error)
         by_words = sentence_verdict(words)
         told = (result.get("api_error_status"), self._api_error.get("api_error_status"))
         status = next(filter(None, map(status_code_of, told)), None)
@@ -170,23 +168,10 @@ class Claude(Dialect):
             return failure_verdict(words, status)
         return by_words or Verdict(Outcome.ERROR, words)
 
-    def _by_code(self, result: Document) -> Outcome | None:
-        error = text_at(self._api_error, "error")
-        if result.get("stop_reason") == "refusal":
-            return Outcome.ERROR
-        if self._is_usage_limit(result):
-            return Outcome.USAGE_LIMIT
-        if error in _FATAL_ERRORS:
-            return Outcome.FATAL
-        if self._api_word(result) == "connection_failed" or error in _PASSING_ERRORS:
-            return Outcome.TRANSIENT
-        return Outcome.LIMIT if error == "max_output_tokens" else None
-
     def _is_usage_limit(self, result: Document) -> bool:
         rejected = self.rate_limit is not None and self.rate_limit.rejected
-        return self._api_word(result) == "usage_limit_reached" or (
-            rejected and self._api_error.get("error") == "rate_limit"
-        )
+        by_rate = rejected and self._api_error.get("error") == "rate_limit"
+        return by_rate or self._api_word(result) == "usage_limit_reached"
 
     def _api_word(self, result: Document) -> str:
         return text_at(result, "api_error") or text_at(self._api_error, "api_error")
@@ -198,8 +183,8 @@ class Claude(Dialect):
     def _stream_event(self, document: Document) -> None:
         event = document_at(document, "event")
         kind = text_at(event, "type")
-        if kind in _GROWING:
-            self._working()
+        if kind in ("content_block_start", "content_block_delta"):
+            self.glance()
         elif kind == "message_start":
             message = document_at(event, "message")
             self._usage.streamed(text_at(message, "id"), document_at(message, "usage"))
@@ -207,51 +192,49 @@ class Claude(Dialect):
             message_id = text_at(document, "api_message_id")
             self._usage.streamed(message_id, document_at(event, "usage"))
 
-    def _working(self) -> None:
-        self.answered()
-        self.result_seen = False
-
     def _assistant(self, document: Document) -> None:
         message = document_at(document, "message")
-        if document.get("is_api_error_message"):
-            self._failed(document)
+        if document.get("is_api_error_message"):  # the CLI speaks: a request failed for good
+            self._api_error, self.retrying = document, False
+            if info := document_at(document_at(document, "api_error_params"), "rate_limit_info"):
+                self._limit(info)
             return
         if message.get("model") == "<synthetic>":
             return
-        self._working()
+        self.glance()
         self._api_error = {}
         self._usage.streamed(text_at(message, "id"), document_at(message, "usage"))
         own = not (document.get("parent_tool_use_id") or document.get("agent_id"))
         if own and (model := short_text_of(message.get("model"))):
             self.model = model
         for block in documents_at(message, "content"):
-            self._block(block, own=own)
-
-    def _block(self, block: Document, *, own: bool) -> None:
-        kind = block.get("type")
-        text = text_at(block, "text")
-        if kind == "text" and text and own:
-            self.words.say(text)
-            self.step("text", text)
-        elif kind == "tool_use":
-            arguments = document_at(block, "input")
-            call_id, name = text_at(block, "id"), text_at(block, "name")
-            self.call_began(call_id, name, arguments)
-
-    def _failed(self, document: Document) -> None:
-        """The CLI speaks: a request failed for good."""
-        self._api_error = document
-        self.retrying = False
-        parameters = document_at(document, "api_error_params")
-        if info := document_at(parameters, "rate_limit_info"):
-            self._limit(info)
+            kind, text = block.get("type"), text_at(block, "text")
+            if kind == "text" and text and own:
+                self.words.say(text)
+                self.step("text", text)
+            elif kind == "tool_use":
+                call_id, name = text_at(block, "id"), text_at(block, "name")
+                self.call_began(call_id, name, document_at(block, "input"))
 
     def _system(self, document: Document) -> None:
         kind = document.get("subtype")
         if kind == "init":
-            self._init(document)
+            self.result_seen = False
+            self.model = short_text_of(document.get("model")) or self.model
+            skills = texts_at(document, "skills")[:200]
+            self.skills = tuple(one_line(skill, 100) for skill in skills)
+            problems = documents_at(document, "plugin_errors")[:20]
+            named = [(text_at(it, "plugin"), text_at(it, "message"), it) for it in problems]
+            told = (f"{plugin}: {why or text_at(it, 'type')}" for plugin, why, it in named)
+            self.plugin_errors = tuple(map(one_line, told))
         elif kind == "api_retry":
-            self._retried(document)
+            self._retry, self.retrying, error = document, True, text_at(document, "error")
+            status = status_code_of(document.get("error_status"))
+            what = f"{error or 'unknown'} ({status})" if status else error or "unknown"
+            if error in _FATAL_ERRORS:
+                self.fatal_hint = one_line(what)
+            attempt, most = count_at(document, "attempt"), count_at(document, "max_retries")
+            self.step("retry", f"API: {what}, attempt {attempt} of {most}", ok=False)
         elif kind == "permission_denied":
             call_id, tool = text_at(document, "tool_use_id"), text_at(document, "tool_name")
             self.refused(call_id, tool)
@@ -261,39 +244,25 @@ class Claude(Dialect):
         elif kind == "status" and document.get("status") == "compacting":
             self.step("status", "compacting the conversation")
 
-    def _init(self, document: Document) -> None:
-        self.result_seen = False
-        self.model = short_text_of(document.get("model")) or self.model
-        skills = texts_at(document, "skills")[:_MOST_SKILLS]
-        self.skills = tuple(one_line(skill, 100) for skill in skills)
-        problems = documents_at(document, "plugin_errors")[:_MOST_PLUGIN_ERRORS]
-        self.plugin_errors = tuple(_plugin_error(problem) for problem in problems)
-
-    def _retried(self, document: Document) -> None:
-        self._retry = document
-        self.retrying = True
-        error = text_at(document, "error")
-        status = status_code_of(document.get("error_status"))
-        what = f"{error or 'unknown'} ({status})" if status else error or "unknown"
-        if error in _FATAL_ERRORS:
-            self.fatal_hint = one_line(what)
-        attempt, most = count_at(document, "attempt"), count_at(document, "max_retries")
-        self.step("retry", f"API: {what}, attempt {attempt} of {most}", ok=False)
-
     def _limit(self, info: Document) -> None:
         kind, status = text_at(info, "rateLimitType")[:40], text_at(info, "status")
         known = self.rate_limit.windows if self.rate_limit else ()
+        told = islice(document_at(info, "unifiedWindows").items(), 10)
+        windows = []
+        for name, window in (*told, (kind, info)):
+            share = share_of(document_of(window).get("utilization"))
+            if share is not None and name != "overage":  # that is money
+                resets_at = count_at(document_of(window), "resetsAt") or None
+                windows.append(Window(kind=name[:40], used=share, resets_at=resets_at))
         self.rate_limit = RateLimit(
             rejected=status == "rejected" and info.get("isUsingOverage") is not True,
             resets_at=count_at(info, "resetsAt") or None,
             kind=kind,
-            windows=updated(known, _windows(document_at(info, "unifiedWindows"), {kind: info})),
+            windows=updated(known, windows),
         )
         if status not in ("", "allowed"):
-            words = (
-                f"{Window(kind=kind).name} limit {'reached' if status == 'rejected' else 'near'}"
-            )
-            self.step("limit", words, ok=status != "rejected")
+            how = "reached" if status == "rejected" else "near"
+            self.step("limit", f"{Window(kind=kind).name} limit {how}", ok=how == "near")
 
     def _end_of_turn(self, document: Document) -> None:
         self._result = {key: value for key, value in document.items() if key != "result"}
@@ -319,17 +288,3 @@ class Claude(Dialect):
 
 def _is_error(result: Document) -> bool:
     return bool(result.get("is_error")) or text_at(result, "subtype").startswith("error")
-
-
-def _windows(*told: Document) -> Iterator[Window]:
-    """What was told of each window, the overage apart: it is money."""
-    for kind, window in (pair for one in told for pair in islice(one.items(), _MOST_WINDOWS)):
-        share = share_of(document_of(window).get("utilization"))
-        if share is not None and kind != "overage":
-            resets_at = count_at(document_of(window), "resetsAt") or None
-            yield Window(kind=kind[:40], used=share, resets_at=resets_at)
-
-
-def _plugin_error(problem: Document) -> str:
-    plugin, message = text_at(problem, "plugin"), text_at(problem, "message")
-    return one_line(f"{plugin}: {message or text_at(problem, 'type')}")

@@ -9,7 +9,7 @@ a `primary` and a `secondary` window may come with any event, or in its `msg` or
 from collections.abc import Iterator
 
 from ralphloop.core.model import Outcome, RateLimit, Usage
-from ralphloop.core.quota import Window, updated
+from ralphloop.core.totals import Window, updated
 from ralphloop.readers.base import Dialect, End
 from ralphloop.readers.failures import Verdict, failure_verdict
 from ralphloop.readers.values import (
@@ -21,9 +21,7 @@ from ralphloop.readers.values import (
     text_at,
 )
 
-_RECONNECTING = "Reconnecting"
 _TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "web_search"})
-_NOT_THE_MODEL = frozenset({"error", "user_message"})
 _WINDOWS = {300: "five_hour", 10_080: "seven_day"}  # by their minutes
 
 
@@ -58,9 +56,27 @@ class Codex(Dialect):
         elif kind == "turn.started":
             self._turn_started, self.result_seen, self._turn_failed = True, False, False
         elif kind == "turn.completed":
-            self._completed(document_at(document, "usage"))
+            usage = document_at(document, "usage")
+            cached = count_at(usage, "cached_input_tokens")
+            written = count_at(usage, "cache_write_input_tokens")
+            self.used += Usage(
+                input_tokens=max(0, count_at(usage, "input_tokens") - cached - written),
+                output_tokens=count_at(usage, "output_tokens"),
+                cache_read_tokens=cached,
+                cache_write_tokens=written,
+                cumulative=True,  # after `resume` a turn counts the whole conversation
+            )
+            self.words.last_is_final()
+            self.answered()
+            self.result_seen, self._failure = True, None
+            self.step("result", "turn completed", ok=True)
         elif kind == "turn.failed":
-            self._failed(text_at(document_at(document, "error"), "message")[:4_000])
+            message = text_at(document_at(document, "error"), "message")[:4_000]
+            self._failure = message or self._failure
+            self._turn_failed = self.result_seen = True
+            self.retrying = False
+            self.words.nothing_is_final()
+            self.step("result", message or "turn failed", ok=False)
         elif kind == "error":
             self._error(text_at(document, "message")[:4_000])
 
@@ -78,18 +94,16 @@ class Codex(Dialect):
 
     def _item(self, kind: str, item: Document) -> None:
         what = text_at(item, "type")
-        if what in _NOT_THE_MODEL:
+        if what in ("error", "user_message"):
             return
         self.answered()
         self.result_seen, self._failure = False, None
-        if what == "agent_message" and kind == "item.completed":
-            if text := text_at(item, "text"):
-                self.words.say(text)
-                self.step("text", text)
-        elif what in _TOOLS:
-            self._tool(kind, what, item)
-
-    def _tool(self, kind: str, what: str, item: Document) -> None:
+        text = text_at(item, "text") if what == "agent_message" else ""
+        if text and kind == "item.completed":
+            self.words.say(text)
+            self.step("text", text)
+        if what not in _TOOLS:
+            return
         call_id = text_at(item, "id")
         if not self.call_known(call_id).name:
             self.call_began(call_id, text_at(item, "tool") or what, item)
@@ -104,32 +118,8 @@ class Codex(Dialect):
             self.refused(call_id, what)
         self.call_ended(call_id, ok=status in ("completed", ""))
 
-    def _completed(self, usage: Document) -> None:
-        cached = count_at(usage, "cached_input_tokens")
-        written = count_at(usage, "cache_write_input_tokens")
-        fresh = max(0, count_at(usage, "input_tokens") - cached - written)
-        self.used += Usage(
-            input_tokens=fresh,
-            output_tokens=count_at(usage, "output_tokens"),
-            cache_read_tokens=cached,
-            cache_write_tokens=written,
-            cumulative=True,  # after `resume` a turn counts the whole conversation
-        )
-        self.words.last_is_final()
-        self.answered()
-        self.result_seen = True
-        self._failure = None
-        self.step("result", "turn completed", ok=True)
-
-    def _failed(self, message: str) -> None:
-        self._failure = message or self._failure
-        self._turn_failed = self.result_seen = True
-        self.retrying = False
-        self.words.nothing_is_final()
-        self.step("result", message or "turn failed", ok=False)
-
     def _error(self, message: str) -> None:
-        self.retrying = message.startswith(_RECONNECTING)
+        self.retrying = message.startswith("Reconnecting")
         if not self.retrying:
             self._failure = message
             return

@@ -1,28 +1,21 @@
 """What an error message means: tables from words and HTTP statuses to outcomes.
 
-Two kinds of message:
+**Sentences** that a CLI prints as its whole answer in text mode must match a whole line, because
+the same words inside an honest answer mean nothing.  In **error messages** from a channel that
+carries nothing else (an error event, a failed result, stderr of an empty run) a word is enough.
 
-* **Sentences** a CLI prints as its whole answer in text mode.  They must match a whole line,
-  because the same words inside an honest answer mean nothing.
-* **Error messages** from a channel that carries nothing but errors (an error event, a failed
-  result, stderr of a run that printed nothing).  There a word is enough.
-
-When a limit resets, read from the sentence that announces it.  CLIs that name no epoch write a
-wall-clock time ("resets 10:27pm (UTC)", "try again at 10:29 PM"), a date ("resets Nov 20, 11:34am
-(UTC)"), or a span ("reset after 5h12m3s").  A time without a zone in parentheses is local where the
-CLI runs, and cut to the minute: it means the end of that minute. A clock time that is just past is
-given as it is, for another day would have been named; whoever waits tries again soon.  The caller
-says what time it is now and in which zone; if it does not, only an epoch can be read.
+CLIs that name no epoch write when a limit resets: a time ("resets 10:27pm (UTC)"), a date ("resets
+Nov 20, 11:34am (UTC)") or a span ("reset after 5h12m3s").  Without a zone it is local where the CLI
+runs, and cut to the minute: it means the end of that minute.  A time just past is given as it is,
+for another day would have been named; whoever waits tries again soon.
 """
 
-import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from ralphloop.core.model import Outcome
 from ralphloop.core.policy import JUST_PAST_S
-from ralphloop.text.lazy_regex import LazyRegex, any_case
-from ralphloop.text.plain import clean, one_line
+from ralphloop.text.plain import LazyRegex, any_case, clean, one_line
 
 
 class Verdict(NamedTuple):
@@ -57,10 +50,6 @@ _SENTENCES: dict[Outcome, tuple[str, ...]] = {
 }
 _COMPILED = tuple(
     (any_case("|".join(sentences)), outcome) for outcome, sentences in _SENTENCES.items()
-)
-_LIMIT_START = any_case(
-    r"You['’]ve (?:hit|reached) your |You['’]re out of (?:extra )?usage"
-    r"|Your org(?:anization)? is out of usage|.{1,80} requires usage credits"
 )
 _API_ERROR = any_case(r"API Error(?::| \() ?.*")
 _STATUS = any_case(r"API Error:? (?:[A-Za-z ]{0,40}\()?(\d{3})\b|\bstatus(?: code)?:? (\d{3})\b")
@@ -131,11 +120,6 @@ def concerns_login(reason: str) -> bool:
     return not (_BILLING.search(reason) or _MODEL.search(reason))
 
 
-def announces_limit(message: str) -> bool:
-    """Whether an error message of Claude Code begins like those it uses for usage limits."""
-    return _LIMIT_START.match(message[:400]) is not None
-
-
 def failure_verdict(message: str, status: int | None = None) -> Verdict:
     """What an error means by its status and its words; `error` where neither says."""
     message = message[:4_000]
@@ -184,41 +168,50 @@ def limit_kind(sentence: str) -> str:
 
 
 def reset_time(sentence: str, now: datetime | None) -> int | None:
-    """The epoch second at which the limit resets, or None where it cannot be known.
-
-    `now` is aware; its zone is the one that the CLI speaks in.
-    """
+    """The epoch second at which the limit resets, or None where it cannot be known; the zone of
+    `now` is the one that the CLI speaks in."""
     sentence = sentence[:2_000]
     if match := _EPOCH.search(sentence):
         epoch = int(match["epoch"])
         return epoch // 1000 if epoch > 10**11 else epoch
     if now is None:
         return None
+    span = _SPAN.search(sentence)
+    parts = _PART.finditer(span["span"]) if span else ()
+    seconds = sum(int(part[1]) * _SECONDS[part[2].lower()] for part in parts)
     try:
-        return _from_clock(sentence, now) or _from_span(sentence, now)
+        return _from_clock(sentence, now) or (int(now.timestamp()) + seconds if seconds else None)
     except (ValueError, OverflowError):  # the 31st of February, 25:70, the year 10000
         return None
 
 
-def _from_span(sentence: str, now: datetime) -> int | None:
-    match = _SPAN.search(sentence)
-    if match is None:
-        return None
-    parts = _PART.finditer(match["span"])
-    seconds = sum(int(part[1]) * _SECONDS[part[2].lower()] for part in parts)
-    return int(now.timestamp()) + seconds if seconds else None
-
-
 def _from_clock(sentence: str, now: datetime) -> int | None:
-    if match := _DATED.search(sentence):
-        return _dated(match, now)
-    match = _TODAY.search(sentence)
-    if match is None or not (match["minute"] or match["half"]):
+    dated = _DATED.search(sentence)
+    match = dated or _TODAY.search(sentence)
+    if match is None or not (dated or match["minute"] or match["half"]):
         return None
-    here = now.astimezone(_zone(match["zone"], now))
-    today = here.replace(
-        hour=_hour(match), minute=int(match["minute"] or 0), second=0, microsecond=0
-    )
+    zone = now.tzinfo
+    if match["zone"]:
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+        try:
+            zone = ZoneInfo(match["zone"])
+        except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown here, or no zone at all
+            zone = UTC
+    here = now.astimezone(zone)
+    hour, minute = int(match["hour"] or 0), int(match["minute"] or 0)
+    if half := (match["half"] or "").lower()[:1]:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    if dated:
+        month, year = dated["month"].lower(), int(dated["year"] or here.year)
+        if month not in _MONTHS:
+            return None
+        when = (year, _MONTHS.index(month) + 1, int(dated["day"]), hour, minute)
+        moment = datetime(*when, tzinfo=here.tzinfo)
+        if not dated["year"] and moment < here - timedelta(days=30):
+            moment = moment.replace(year=moment.year + 1)  # "Jan 2", said in December
+        return int(moment.timestamp())
+    today = here.replace(hour=hour, minute=minute, second=0, microsecond=0)
     moments = (
         int((today + timedelta(days=day)).replace(fold=fold).timestamp())
         for day in (-1, 0, 1)
@@ -226,39 +219,3 @@ def _from_clock(sentence: str, now: datetime) -> int | None:
     )
     oldest = (now - JUST_PAST).timestamp()
     return min(moment for moment in moments if moment > oldest) + (0 if match["zone"] else 60)
-
-
-def _dated(match: re.Match[str], now: datetime) -> int | None:
-    month = match["month"].lower()
-    if month not in _MONTHS:
-        return None
-    here = now.astimezone(_zone(match["zone"], now))
-    moment = datetime(
-        int(match["year"] or here.year),
-        _MONTHS.index(month) + 1,
-        int(match["day"]),
-        _hour(match),
-        int(match["minute"] or 0),
-        tzinfo=here.tzinfo,
-    )
-    if not match["year"] and moment < here - timedelta(days=30):
-        moment = moment.replace(year=moment.year + 1)  # "Jan 2", said in December
-    return int(moment.timestamp())
-
-
-def _hour(match: re.Match[str]) -> int:
-    hour, half = int(match["hour"] or 0), (match["half"] or "").lower()[:1]
-    return hour % 12 + (12 if half == "p" else 0) if half else hour
-
-
-def _zone(name: str | None, now: datetime) -> tzinfo | None:
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-    if not name:
-        return now.tzinfo
-    if name.upper() in ("UTC", "GMT"):
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown here, or no zone at all
-        return UTC

@@ -1,10 +1,10 @@
 """The events of `gemini -o stream-json`, and the one object of `-o json`.
 
 The prompt is echoed as a message of the user; answers come in deltas.  The exit code is one of its
-own numbers or an HTTP status modulo 256.  SIGTERM and SIGINT end it with exit code 0 and without a
-result.  Tools that are not allowed are simply not found.  Where it stops itself (a loop, a refusal)
-the result is a success, or an error without a word: what it said just before is the reason.  A
-refusal for safety that comes with an answer leaves no trace at all.
+own numbers or an HTTP status modulo 256; after SIGTERM and SIGINT it is 0, without a result.  Tools
+that are not allowed are simply not found.  Where it stops itself (a loop, a refusal) the result is
+a success, or an error without a word: what it said just before is the reason.  A refusal
+for safety that comes with an answer leaves no trace at all.
 """
 
 import re
@@ -46,9 +46,7 @@ _SENTENCE = re.compile(r'"message\\?": ?\\?"([^"\\{][^"\\]{0,999})')
 _STOPPED_ITSELF = ("Loop detected", "Maximum session turns")
 
 # Tools that are absent because the approval mode does not allow them.
-_GUARDED = frozenset(
-    {"write_file", "replace", "edit", "run_shell_command", "web_fetch", "save_memory"}
-)
+_GUARDED = frozenset("write_file replace edit run_shell_command web_fetch save_memory".split())
 _REFUSED = frozenset({"policy_violation", "execution_denied"})
 
 
@@ -83,21 +81,27 @@ class Gemini(Dialect):
             self._message(document)
             return
         self._end_message()
-        if kind == "init":
-            self._start(document)
+        if kind in ("init", ""):
+            self.session_id = short_text_of(document.get("session_id")) or self.session_id
+            self.model = short_text_of(document.get("model")) or self.model
+        if kind in ("result", ""):
+            self._end(document)
         elif kind == "tool_use":
             self.answered()
             self.words.forget_last()
             call_id, name = text_at(document, "tool_id"), text_at(document, "tool_name")
             self.call_began(call_id, name, document_at(document, "parameters"))
         elif kind == "tool_result":
-            self._tool_result(document)
-        elif kind == "result":
-            self._end(document)
+            call_id = text_at(document, "tool_id")
+            name = self.call_known(call_id).name
+            why = text_at(document_at(document, "error"), "type")
+            if why in _REFUSED or (why == "tool_not_registered" and name in _GUARDED):
+                self.refused(call_id, name)
+            self.call_ended(call_id, ok=document.get("status") == "success")
         elif kind == "error":
-            self._complained(document)
-        elif not kind:
-            self._whole_answer(document)
+            self._complaint = text_at(document, "message")[:4_000]
+            self._is_severe = document.get("severity") == "error"
+            self.step("status", self._complaint)
 
     def verdict(self, end: End) -> Verdict:
         if self._complaint.startswith(_STOPPED_ITSELF) and self._result is not None:
@@ -128,10 +132,6 @@ class Gemini(Dialect):
         result = self._result or {}
         return result.get("status") == "success" or isinstance(result.get("response"), str)
 
-    def _start(self, document: Document) -> None:
-        self.session_id = short_text_of(document.get("session_id")) or self.session_id
-        self.model = short_text_of(document.get("model")) or self.model
-
     def _message(self, document: Document) -> None:
         if document.get("role") != "assistant":
             self._end_message()
@@ -146,39 +146,29 @@ class Gemini(Dialect):
         super().answered()
         self._complaint, self._is_severe = "", False
 
-    def _complained(self, document: Document) -> None:
-        self._complaint = text_at(document, "message")[:4_000]
-        self._is_severe = document.get("severity") == "error"
-        self.step("status", self._complaint)
-
     def _end_message(self) -> None:
         if self.words.in_message:
             self.step("text", self.words.end())
 
-    def _tool_result(self, document: Document) -> None:
-        call_id = text_at(document, "tool_id")
-        name = self.call_known(call_id).name
-        problem = text_at(document_at(document, "error"), "type")
-        if problem in _REFUSED or (problem == "tool_not_registered" and name in _GUARDED):
-            self.refused(call_id, name)
-        self.call_ended(call_id, ok=document.get("status") == "success")
-
     def _end(self, document: Document) -> None:
-        self._result = document
-        self.result_seen = True
+        """A result, or the one object that is the whole answer."""
+        self._result, self.result_seen = document, True
         stats = document_at(document, "stats")
-        self.used = _of_stats(stats)
         self.model = _most_used(stats) or self.model
-        if self._succeeded():
-            self.words.last_is_final()
-        self.step("result", text_at(document, "status"), ok=self._succeeded())
-
-    def _whole_answer(self, document: Document) -> None:
-        self._start(document)
-        self._result = document
-        self.result_seen = True
-        stats = document_at(document, "stats")
-        self.model = _most_used(stats)
+        if text_at(document, "type"):
+            # `input` is what was not cached; the total also has the thoughts, billed as output.
+            prompt, cached = count_at(stats, "input_tokens"), count_at(stats, "cached")
+            fresh = count_at(stats, "input") if "input" in stats else max(0, prompt - cached)
+            output = count_at(stats, "output_tokens")
+            self.used = Usage(
+                input_tokens=fresh,
+                output_tokens=max(output, count_at(stats, "total_tokens") - prompt),
+                cache_read_tokens=cached,
+            )
+            if self._succeeded():
+                self.words.last_is_final()
+            self.step("result", text_at(document, "status"), ok=self._succeeded())
+            return
         self.used = _of_models(document_at(stats, "models"))
         if isinstance(answer := document.get("response"), str):
             self.model_output = True
@@ -186,13 +176,12 @@ class Gemini(Dialect):
 
 
 def _by_exit_code(message: str, end: End) -> Verdict | None:
-    """What the exit code alone settles."""
     complaint = _plain(message) or _api_complaint(end.stderr) or first_complaint(end.stderr)
     outcome = _EXIT_CODES.get(end.exit_code or 0)
     if outcome is not None:
         return Verdict(outcome, complaint or f"exit code {end.exit_code}")
     status = _HTTP.get(end.exit_code or 0)
-    return failure_verdict(complaint or f"HTTP {status}", status) if status else None
+    return failure_verdict(complaint, status) if status else None
 
 
 def _code_in(message: str) -> int | None:
@@ -222,18 +211,6 @@ def _most_used(stats: Document) -> str | None:
         return count_at(model, "total_tokens") or count_at(document_at(model, "tokens"), "total")
 
     return short_text_of(max(models, key=tokens, default=None))
-
-
-def _of_stats(stats: Document) -> Usage:
-    """`input` is what was not cached; the total also has the thoughts, billed as output."""
-    prompt, cached = count_at(stats, "input_tokens"), count_at(stats, "cached")
-    fresh = count_at(stats, "input") if "input" in stats else max(0, prompt - cached)
-    output = count_at(stats, "output_tokens")
-    return Usage(
-        input_tokens=fresh,
-        output_tokens=max(output, count_at(stats, "total_tokens") - prompt),
-        cache_read_tokens=cached,
-    )
 
 
 def _of_models(models: Document) -> Usage:

@@ -64,9 +64,19 @@ class Opencode(Dialect):
         elif kind == "tool_use":
             self._tool_use(part)
         elif kind == "step_finish":
-            self._step_finish(part)
+            self._reason = text_at(part, "reason")
+            self.used += _of_step(part)
+            self.words.end()
+            if self._reason == "stop":
+                self.words.last_is_final()
+                self.result_seen = True
+                self.step("result", "finished", ok=True)
         elif kind == "error":
-            self._failed(document_at(document, "error"))
+            self._error = document_at(document, "error") or {"name": "unknown error"}
+            self.words.end()
+            self.words.nothing_is_final()
+            self.result_seen = False
+            self.step("result", _message(self._error), ok=False)
 
     def verdict(self, end: End) -> Verdict:
         if self._error:
@@ -95,22 +105,6 @@ class Opencode(Dialect):
         code = document_at(state, "metadata").get("exit")
         ok = state.get("status") == "completed" and not wanted and not count_of(code)
         self.call_ended(call_id, ok=ok)
-
-    def _step_finish(self, part: Document) -> None:
-        self._reason = text_at(part, "reason")
-        self.used += _of_step(part)
-        self.words.end()
-        if self._reason == "stop":
-            self.words.last_is_final()
-            self.result_seen = True
-            self.step("result", "finished", ok=True)
-
-    def _failed(self, error: Document) -> None:
-        self._error = error or {"name": "unknown error"}
-        self.words.end()
-        self.words.nothing_is_final()
-        self.result_seen = False
-        self.step("result", _message(self._error), ok=False)
 
     def _verdict_on_error(self, end: End) -> Verdict:
         name, data = text_at(self._error, "name"), document_at(self._error, "data")

@@ -1,11 +1,8 @@
 """What the agent itself said, and which of its status blocks counts.
 
-Readers hand over the main agent's own messages in order and say which one is final.  Nothing else
-may come in here: no tool output, no subagent, no echo of the prompt.  The last block wins; it is
-believed in its EXIT_SIGNAL only if it stands in the final message.
-
-Text is kept with its head and its tail, and a long message is searched for blocks piece by piece,
-so memory stays flat whatever the agent prints.
+Only the main agent's own messages may come in here: no tool output, no subagent, no echo of the
+prompt.  The last block wins; its EXIT_SIGNAL is believed only in the final message.  Text is kept
+with its head and its tail, and a long message is searched piece by piece, so memory stays flat.
 """
 
 from ralphloop.text.status_block import MAX_BLOCK, StatusBlock, find_block
@@ -19,8 +16,6 @@ _MANY_PIECES = 1024
 
 
 class BoundedText:
-    """A text of which only head and tail are kept."""
-
     def __init__(self, head: int = HEAD, tail: int = TAIL) -> None:
         self.length = 0
         self._room, self._most = head, tail
@@ -53,8 +48,6 @@ class BoundedText:
 
 
 class OwnWords:
-    """The main agent's messages in order, and the block that counts."""
-
     def __init__(self) -> None:
         self.chars = 0
         self.status: StatusBlock | None = None

@@ -1,34 +1,33 @@
 """From the bytes of one agent start to its `Response`.
 
-Output is cut into lines.  A line that is a JSON object is offered to the reader; so is each object
-of a JSON array, and an object or array printed over several lines.  All the rest is text: the
-whole answer of an agent in text mode, or noise (warnings, banners, half lines) around documents.
+A line that is a JSON object is offered to the dialects; so is each object of a JSON array, and one
+printed over several lines.  The first document that one of them knows settles the dialect; if none
+ever comes, the text is the answer.
 
-* Until a document was accepted, text may turn out to be the answer, so it is handed on byte for
-  byte.  A document inside a code fence is part of such an answer, never an event; so is one
-  behind text that any program could have printed: `{"result": "ok"}` names no session.
+* Until then text may turn out to be the answer, so it is handed on byte for byte.  A document
+  inside a code fence is part of such an answer, never an event; so is one behind text that any
+  program could have printed: `{"result": "ok"}` names no session.
 * Afterwards text is noise, and a JSON line that cannot be read is counted as malformed.
 * A line is held only while it looks like JSON, and only up to a limit.
-
-The first document that one of the possible dialects knows settles the dialect; if none ever comes,
-the text is the answer.  Without dialects it is, whatever it looks like.
 """
 
 import codecs
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
 import msgspec
 
-from ralphloop.core.model import AgentEvent, OutputFormat, Response
+from ralphloop.core.events import AgentStep
+from ralphloop.core.model import Outcome, OutputFormat, Response
 from ralphloop.readers.base import Dialect, End
+from ralphloop.readers.failures import Verdict
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.readers.values import (
     BLANK,
     DAMAGES,
     Bytes,
-    Document,
     Unreadable,
     decode,
     documents_of,
@@ -42,18 +41,12 @@ _MAX_ATTEMPTS = 3  # at closing such a document; more would be quadratic
 _LONG = 1 << 16
 _SLICE = 1 << 20
 
-_FENCES = (b"```", b"~~~")
 _SPECIAL = re.compile(rb"^[ \t\r\xef\xbb\xbf]*(?:[{\[]|```|~~~)", re.MULTILINE)
 _OBJECT_LINE = re.compile(rb'^[ \t]*\{".*', re.MULTILINE)
 _OURS = re.compile(rb'"(?:type|session_id|sessionID)"')
-_SESSION = ("session_id", "sessionID")
-_COMMON_TYPES = (None, "result", "error")
-_SHOWN = 2_000  # bytes of a chunk searched for its last line
 
 
 class Reader:
-    """Reads one start of an agent in pieces: the output of any of the given dialects, or text."""
-
     def __init__(self, dialects: Sequence[type[Dialect]], fallback: Dialect) -> None:
         self._dialects = dialects
         self.dialect = fallback  # tells while it reads what is known so far
@@ -72,19 +65,27 @@ class Reader:
         self._closing = b""  # how the line begins that may end it
         self._attempts = 0
 
-    def feed(self, chunk: bytes) -> Sequence[AgentEvent]:
+    def feed(self, chunk: bytes) -> Sequence[AgentStep]:
         """Take the next bytes, cut anywhere; returns the visible steps they contained."""
         if not self._dialects:  # what shows of mere text is its last line
             self._take_text(chunk)
-            last = reversed(chunk[-_SHOWN:].decode("utf-8", "ignore").split("\n"))
+            last = reversed(chunk[-2_000:].decode("utf-8", "ignore").split("\n"))
             shown = one_line(next(filter(str.strip, last), ""))
-            return [AgentEvent(kind="text", summary=shown)] if shown else []
+            return [AgentStep(kind="text", summary=shown)] if shown else []
         rest, newline, more = chunk.partition(b"\n")
         if newline:
-            self._end_of_line(rest)
+            if self._passing:
+                self._passing = False
+                self._emit_text(rest + b"\n")
+            else:
+                self._partial += rest
+                self._line(self._take_partial(), b"\n")
             lines, newline, rest = more.rpartition(b"\n")
-            if newline:
-                self._lines(lines)
+            if newline and not (self._settled or self._document or _SPECIAL.search(lines)):
+                self._emit_text(lines + b"\n")
+            elif newline:
+                for line in lines.split(b"\n"):
+                    self._line(line, b"\n")
         self._hold(rest)
         steps, self.dialect.steps = self.dialect.steps, []
         return steps
@@ -105,13 +106,24 @@ class Reader:
         else:
             if rest := self._decoder.decode(b"", final=True):
                 self._words.add(rest)
-            if self._words.chars:
-                self._words.last_is_final()
-            verdict = dialect.plain_end(self._words, end, broken=self._broken)
-        return dialect.response(verdict, end, self._format(), self._warnings())
+            words = dialect.words = self._words
+            if words.chars:
+                words.last_is_final()
+            verdict = dialect.plain_verdict(words.text, end)
+            if self._broken:
+                words.nothing_is_final()
+                if verdict.outcome is Outcome.COMPLETED:
+                    verdict = Verdict(Outcome.ERROR, "malformed output: its JSON cannot be read")
+            # The text of other endings was written by the CLI.
+            by_model = verdict.outcome is Outcome.KILLED or not verdict.outcome.is_infrastructure
+            dialect.model_output = words.chars > 0 and by_model
+        warnings: tuple[str, ...] = ()
+        if self._malformed:
+            told = f"malformed output: {counted(self._malformed, 'JSON line')} could not be read"
+            warnings = (told if self._accepted else "malformed JSON: the output was read as text",)
+        return dialect.response(verdict, end, self._format(), warnings)
 
     def _format(self) -> OutputFormat:
-        """The shape on the wire."""
         documents = self._accepted or (0 if self._plain else self._foreign)
         if not documents:
             return OutputFormat.TEXT
@@ -121,32 +133,7 @@ class Reader:
         whole = documents == 1 and (self.dialect.result_seen or not self._accepted)
         return OutputFormat.JSON if whole else OutputFormat.JSONL
 
-    def _warnings(self) -> tuple[str, ...]:
-        if not self._malformed:
-            return ()
-        if not self._accepted:
-            return ("malformed JSON: the output was read as text",)
-        return (f"malformed output: {counted(self._malformed, 'JSON line')} could not be read",)
-
     # --- lines -------------------------------------------------------------------------------
-
-    def _lines(self, lines: bytes) -> None:
-        if not self._settled and not self._document and not _SPECIAL.search(lines):
-            self._emit_text(lines + b"\n")
-            return
-        for line in lines.split(b"\n"):
-            if not self._known_event(line):
-                self._line(line, b"\n")
-
-    def _end_of_line(self, piece: bytes) -> None:
-        if self._passing:
-            self._passing = False
-            self._emit_text(piece + b"\n")
-            return
-        self._partial += piece
-        line = self._take_partial()
-        if not self._known_event(line):
-            self._line(line, b"\n")
 
     def _hold(self, piece: bytes) -> None:
         if self._passing:
@@ -169,30 +156,28 @@ class Reader:
         line, self._partial = self._partial, bytearray()
         return line
 
-    def _known_event(self, line: Bytes) -> bool:
-        """The short way for the usual line: one event of a dialect that is known."""
-        if not self._settled or not line.startswith(b'{"'):
-            return False
-        dialect = self.dialect
-        if line.startswith(dialect.glanceable) and dialect.glance(line):
-            return True
-        try:
-            value = msgspec.json.decode(line)
-        except DAMAGES:
-            return False  # the long way repairs it, or counts it
-        self._accepted += 1
-        dialect.see(value)
-        return True
-
     def _line(self, line: Bytes, end: bytes) -> None:
+        if self._settled and end and line.startswith(b'{"'):
+            # The short way for the usual line: one whole event of a dialect that is known.
+            dialect = self.dialect
+            if line.startswith(dialect.glanceable):
+                dialect.glance()
+                return
+            try:
+                value = msgspec.json.decode(line)
+            except DAMAGES:
+                pass  # the long way repairs it, or counts it
+            else:
+                self._accepted += 1
+                dialect.see(value)
+                return
+        body = line.lstrip(BLANK)
         if self._document:
             self._continue_document(line, end)
-            return
-        body = line.lstrip(BLANK)
-        if not self._fenced and opens_document(body):
+        elif not self._fenced and opens_document(body):
             self._candidate(line, body, end)
         elif not self._accepted:
-            self._fenced ^= body.startswith(_FENCES)
+            self._fenced ^= body.startswith((b"```", b"~~~"))
             self._emit_text(line + end)
 
     def _emit_text(self, data: Bytes) -> None:
@@ -233,33 +218,37 @@ class Reader:
 
     def _offer(self, value: object) -> bool:
         """Take a document, or those of an array, as events; False where nobody knows one."""
-        if self._plain and not self._accepted and _is_anyones(value):
-            return False
+        documents, before = documents_of(value), self._accepted
         if isinstance(value, dict):
-            known = int(self._accept(value))
-        else:
-            known = sum(self._accept(item) for item in documents_of(value))
-            self._array = self._array or known > 0
-        self._accepted += known
-        return known > 0
-
-    def _accept(self, document: Document) -> bool:
-        if not self._settled:
-            known = next((each for each in self._dialects if each.knows(document)), None)
-            if known is None:
+            documents = [value]
+            # An answer may be showing this object, where it bears no mark of an agent.
+            is_marked = any(key in value for key in ("session_id", "sessionID"))
+            is_marked = is_marked or value.get("type") not in (None, "result", "error")
+            if self._plain and not (self._accepted or is_marked):
                 return False
-            if known is not type(self.dialect):
-                self.dialect = known()
-            self._settled = True
-        self.dialect.see(document)
-        return True
+        for document in documents:
+            if not self._settled:
+                known = next((each for each in self._dialects if each.knows(document)), None)
+                if known is None:
+                    continue
+                if known is not type(self.dialect):
+                    self.dialect = known()
+                self._settled = True
+            self.dialect.see(document)
+            self._accepted += 1
+        self._array = self._array or (self._accepted > before and not isinstance(value, dict))
+        return self._accepted > before
 
     def _continue_document(self, line: Bytes, end: bytes) -> None:
         """A further line of a document that was opened but not yet closed."""
-        if self._closing == b"}" and line.startswith(b'{"') and _is_event(line):
-            self._give_up()
-            self._line(line, end)
-            return
+        if self._closing == b"}" and line.startswith(b'{"'):
+            event: object = None
+            with suppress(Unreadable):
+                event = decode(line)
+            if isinstance(event, dict) and "type" in event:
+                self._give_up()
+                self._line(line, end)
+                return
         self._document += line
         self._document += end
         if line.startswith(self._closing):
@@ -283,27 +272,9 @@ class Reader:
         """The document is broken: save its whole lines, or take it as text."""
         document = self._take_document()
         self._note_malformed(document)
-        saved = [self._salvage(match[0]) for match in _OBJECT_LINE.finditer(document)]
-        if not any(saved):
+        is_saved = False
+        for match in _OBJECT_LINE.finditer(document):
+            with suppress(Unreadable):
+                is_saved |= self._offer(decode(match[0].strip(BLANK + b",")))
+        if not is_saved:
             self._emit_text(document)
-
-    def _salvage(self, line: Bytes) -> bool:
-        try:
-            return self._offer(decode(line.strip(BLANK + b",")))
-        except Unreadable:
-            return False
-
-
-def _is_anyones(value: object) -> bool:
-    """Whether an answer may be showing this object, since it bears no mark of an agent."""
-    if not isinstance(value, dict) or any(key in value for key in _SESSION):
-        return False
-    return value.get("type") in _COMMON_TYPES
-
-
-def _is_event(line: Bytes) -> bool:
-    try:
-        value = decode(line)
-    except Unreadable:
-        return False
-    return isinstance(value, dict) and "type" in value

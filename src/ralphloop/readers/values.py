@@ -1,10 +1,5 @@
-"""Reading untyped JSON without trusting it.
-
-A field may be missing, of another type, negative or absurd; each function returns a harmless
-value then, so that one odd field never costs the rest of an event.
-
-`decode` forgives a JSON text what can be forgiven.
-"""
+"""Reading untyped JSON without trusting it: a field that is missing, of another type, negative or
+absurd becomes a harmless value, so that it never costs the rest of an event."""
 
 import math
 import re
@@ -13,14 +8,12 @@ import msgspec
 
 Document = dict[str, object]  # one decoded JSON object
 
-_LONGEST_NAME = 200
 _MOST = 10**15  # more tokens or seconds than anyone will ever see
-_MOST_USED = 2.0
 
 
 def short_text_of(value: object) -> str | None:
     """An id or a name, bounded; None where there is none."""
-    return value[:_LONGEST_NAME] if isinstance(value, str) and value else None
+    return value[:200] if isinstance(value, str) and value else None
 
 
 def count_of(value: object) -> int:
@@ -50,7 +43,7 @@ def share_of(value: object, whole: float = 1.0) -> float | None:
         return None
     if not -_MOST < value < _MOST:
         return None
-    return min(max(value / whole, 0.0), _MOST_USED)
+    return min(max(value / whole, 0.0), 2.0)
 
 
 def document_of(value: object) -> Document:
@@ -102,9 +95,9 @@ DAMAGES = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # what deco
 class Unreadable(Exception):
     """Bytes that are no JSON; `truncated` if more bytes could still make them so."""
 
-    def __init__(self, *, truncated: bool) -> None:
-        super().__init__("truncated" if truncated else "malformed")
-        self.truncated = truncated
+    def __init__(self, damage: Exception) -> None:
+        super().__init__(str(damage))
+        self.truncated = isinstance(damage, msgspec.DecodeError) and "truncated" in str(damage)
 
 
 def opens_document(line: Bytes) -> bool:
@@ -118,20 +111,12 @@ def decode(data: Bytes) -> object:
         return msgspec.json.decode(data)
     except DAMAGES as damage:
         if data.isascii() and b"\\u" not in data:
-            raise _unreadable(damage) from None
-    try:
-        return msgspec.json.decode(_repaired(data))
-    except DAMAGES as damage:
-        raise _unreadable(damage) from None
-
-
-def _unreadable(damage: Exception) -> Unreadable:
-    cut = isinstance(damage, msgspec.DecodeError) and "truncated" in str(damage)
-    return Unreadable(truncated=cut)
-
-
-def _repaired(data: Bytes) -> Bytes:
-    """Cut emoji and stray bytes become replacement characters; the rest is untouched."""
+            raise Unreadable(damage) from None
+    # Cut emoji and stray bytes become replacement characters; the rest is untouched.
     if not data.isascii():
         data = data.decode("utf-8", "replace").encode()
-    return _ESCAPE.sub(lambda match: rb"\ufffd" if match["lone"] else match[0], data)
+    data = _ESCAPE.sub(lambda match: rb"\ufffd" if match["lone"] else match[0], data)
+    try:
+        return msgspec.json.decode(data)
+    except DAMAGES as damage:
+        raise Unreadable(damage) from None

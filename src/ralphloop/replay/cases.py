@@ -1,13 +1,8 @@
-"""Labelled decision cases and scripted nights, played through the readers and the core.
-
-A case is one JSON object a line: a list of iterations, each with raw agent output, the evidence
-there was, and what is expected of the analysis; see `docs/reference/cases.md`.  The format is how
-decisions are tested, how thresholds are tried on recorded nights, and how a wrong decision is
-reported.
+"""Labelled decision cases (`docs/reference/cases.md`) and scripted nights, played through the core.
 
 A scenario is a case whose iterations follow from how the night goes.  `scenarios.toml` only says
-what an agent prints and what would be measured; every state, transition and decision shown comes
-from the core, so other thresholds move the step where something happens.
+what an agent prints and what would be measured; every decision shown comes from the core, so other
+thresholds move the step where something happens.
 """
 
 import tomllib
@@ -29,21 +24,17 @@ from ralphloop.core.model import (
     ExitDecision,
     ProcessEnd,
     Response,
+    Story,
     StoryFacts,
     Value,
 )
-from ralphloop.core.needs import Need, needs
 from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.proof import Trial
-from ralphloop.core.run_state import RunState
-from ralphloop.core.step import Step, step
-from ralphloop.core.story import Story
-from ralphloop.core.story_state import Standing
+from ralphloop.core.run_state import RunState, Standing
+from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.errors import InputError
 from ralphloop.readers import read
 from ralphloop.text import status_block
-
-_MOST_STEPS = 40  # of a scenario
 
 
 class CaseEvidence(Value, kw_only=True):
@@ -119,25 +110,6 @@ def parse_cases(lines: Iterator[bytes], place: str) -> Iterator[Case]:
             ) from None
 
 
-def case_policy(case: Case, overrides: Mapping[str, object]) -> Policy:
-    """The case's thresholds with the overrides on top; a wrong key or type is an input error."""
-    merged = {**case.policy, **case.limits, **overrides}
-    limits = {name: merged.pop(name) for name in Limits.__struct_fields__ if name in merged}
-    try:
-        return msgspec.convert({**merged, "limits": limits}, type=Policy, strict=False)
-    except msgspec.ValidationError as error:
-        known = ", ".join((*Policy.__struct_fields__, *Limits.__struct_fields__))
-        raise InputError(
-            str(error), f"Known keys: {known}.", place=f"policy of {case.id}"
-        ) from None
-
-
-class Played(Value, kw_only=True):
-    iteration: CaseIteration
-    state: RunState
-    taken: Step | None = None
-
-
 class CaseRun:
     def __init__(self, policy: Policy, *, agent: str = "auto", stories: CaseStories | None) -> None:
         self._policy, self._agent, self._stories = policy, agent, stories
@@ -145,11 +117,12 @@ class CaseRun:
         self._passed = stories.passed if stories else 0
         self._clock = 0.0
 
-    def play(self, iteration: CaseIteration) -> Played:
+    def play(self, iteration: CaseIteration) -> Step | None:
+        """The step that is taken; None where a person resets the circuit."""
         self._clock += iteration.duration_s
         if iteration.action == "reset":
             self.state = CircuitReset(at=self._clock).applied(self.state, self._policy)
-            return Played(iteration=iteration, state=self.state)
+            return None
         if iteration.story and self.state.story(iteration.story).standing is Standing.SET_ASIDE:
             again = SecondChance(story=iteration.story)
             self.state = again.applied(self.state, self._policy)
@@ -157,24 +130,16 @@ class CaseRun:
         known, name = self.state.story(iteration.story), iteration.story or "the story"
         story = Story(id=name, title=name, index=0) if evidence.trial is not None else None
         start = Start(number=self.state.starts + 1, state=known, story=story)
-        result = self._result(iteration)
+        ways = ("exit_code", "timed_out", "stalled", "out_of_time", "duration_s")
+        end = ProcessEnd(**{way: getattr(iteration, way) for way in ways})
+        response = self._read(iteration.output, iteration.exit_code, iteration.stderr)
+        result = Result(response=response, end=end, can_be_asked=iteration.asked is not None)
         if needs(self.state, start, result, evidence, self._policy) is Need.STATUS:
             result = msgspec.structs.replace(result, asked=self._read(iteration.asked or ""))
         taken = step(self.state, start, result, evidence, self._policy)
         self.state = taken.state
         self._passed += evidence.stories_passed or 0
-        return Played(iteration=iteration, state=self.state, taken=taken)
-
-    def _result(self, iteration: CaseIteration) -> Result:
-        response = self._read(iteration.output, iteration.exit_code, iteration.stderr)
-        end = ProcessEnd(
-            exit_code=iteration.exit_code,
-            timed_out=iteration.timed_out,
-            stalled=iteration.stalled,
-            out_of_time=iteration.out_of_time,
-            duration_s=iteration.duration_s,
-        )
-        return Result(response=response, end=end, can_be_asked=iteration.asked is not None)
+        return taken
 
     def _read(self, output: str, exit_code: int | None = 0, stderr: str = "") -> Response:
         raw = output.encode("utf-8", "surrogatepass")
@@ -205,44 +170,49 @@ class CaseRun:
 
 
 def judge(case: Case, overrides: Mapping[str, object]) -> CaseResult:
-    run = CaseRun(case_policy(case, overrides), agent=case.agent or "auto", stories=case.stories)
+    """Play a case, with the overrides on top of its own thresholds, and compare."""
+    merged = {**case.policy, **case.limits, **overrides}
+    limits = {name: merged.pop(name) for name in Limits.__struct_fields__ if name in merged}
+    try:
+        policy = msgspec.convert({**merged, "limits": limits}, type=Policy, strict=False)
+    except msgspec.ValidationError as error:
+        known = ", ".join((*Policy.__struct_fields__, *Limits.__struct_fields__))
+        hint, place = f"Known keys: {known}.", f"policy of {case.id}"
+        raise InputError(str(error), hint, place=place) from None
+    run = CaseRun(policy, agent=case.agent or "auto", stories=case.stories)
     mismatches: list[Mismatch] = []
     decisions: list[str] = []
-    for number, played in enumerate(map(run.play, case.iterations), start=1):
-        decisions.append(str(played.taken.decision.word) if played.taken else "reset")
-        for key, expected in played.iteration.expect.items():
-            got, agrees = _compare(key, expected, played)
+    for number, iteration in enumerate(case.iterations, start=1):
+        taken = run.play(iteration)
+        decisions.append(str(taken.decision.word) if taken else "reset")
+        for key, expected in iteration.expect.items():
+            got, agrees = _compare(key, expected, run.state, taken)
             if not agrees:
                 mismatches.append(Mismatch(iteration=number, key=key, expected=expected, got=got))
-    return CaseResult(
-        id=case.id, ok=not mismatches, mismatches=tuple(mismatches), decisions=tuple(decisions)
-    )
+    wrong, words = tuple(mismatches), tuple(decisions)
+    return CaseResult(id=case.id, ok=not wrong, mismatches=wrong, decisions=words)
 
 
-def _compare(key: str, expected: object, played: Played) -> tuple[object, bool]:
+def _compare(
+    key: str, expected: object, state: RunState, taken: Step | None
+) -> tuple[object, bool]:
     """What was got for an expectation, and whether it agrees."""
-    taken = played.taken
     if key == "circuit":
-        circuit = str(played.state.breaker.circuit)
+        circuit = str(state.breaker.circuit)
         return circuit, _same_word(expected, circuit)
     if taken is None:
         return None, expected is None
-    if key == "story":
-        return _story(taken, expected)
+    if key == "story":  # as far as it is expected
+        story = taken.state.story(taken.story)
+        seen = {"standing": str(story.standing), "grade": story.grade, "attempts": story.attempts}
+        if not isinstance(expected, dict) or not set(expected) <= set(seen):
+            return f"a story is expected by {', '.join(seen)}", False
+        return seen, all(seen[key] == value for key, value in expected.items())
     if key not in _EXPECTATIONS:
         return f"unknown expectation {key!r}", False
     ask, agrees = _EXPECTATIONS[key]
     got = ask(taken)
     return got, agrees(expected, got)
-
-
-def _story(taken: Step, expected: object) -> tuple[object, bool]:
-    """The story's standing, grade and attempts, as far as they are expected."""
-    story = taken.state.story(taken.story)
-    got = {"standing": str(story.standing), "grade": story.grade, "attempts": story.attempts}
-    if not isinstance(expected, dict) or not set(expected) <= set(got):
-        return f"a story is expected by {', '.join(got)}", False
-    return got, all(got[key] == value for key, value in expected.items())
 
 
 def _same_word(expected: object, got: object) -> bool:
@@ -301,7 +271,7 @@ _SCENARIOS = files("ralphloop.replay").joinpath("scenarios.toml").read_text("utf
 SCENARIOS = msgspec.convert(tomllib.loads(_SCENARIOS)["scenarios"], dict[str, Scenario])
 
 
-def play(scenario: Scenario, policy: Policy) -> Iterator[tuple[CaseTurn, Played]]:
+def play(scenario: Scenario, policy: Policy) -> Iterator[tuple[CaseTurn, RunState, Step | None]]:
     """Play until the decision is not to continue, or the script ends."""
     run = CaseRun(policy, stories=scenario.stories)
 
@@ -312,20 +282,15 @@ def play(scenario: Scenario, policy: Policy) -> Iterator[tuple[CaseTurn, Played]
                     break
                 yield from act.turns
 
-    for number, name in enumerate(islice(names(), _MOST_STEPS), start=1):
-        turn = _turn(name, number)
-        played = run.play(turn)
-        yield turn, played
-        stops = played.taken and played.taken.decision.word is not ExitDecision.CONTINUE
+    for number, name in enumerate(islice(names(), 40), start=1):
+        script = tomllib.loads(_SCENARIOS.replace("{n}", str(number)))
+        turn = msgspec.convert(script["turns"][name], CaseTurn)
+        if not turn.output:
+            said = msgspec.convert({**script["ordinary"], **turn.block}, status_block.StatusBlock)
+            words = f"{turn.words}\n\n{status_block.render(said)}\n"
+            turn = msgspec.structs.replace(turn, output=words)
+        taken = run.play(turn)
+        yield turn, run.state, taken
+        stops = taken and taken.decision.word is not ExitDecision.CONTINUE
         if stops and not scenario.past_open:
             return
-
-
-def _turn(name: str, number: int) -> CaseTurn:
-    """A turn of the script as it is at this step."""
-    script = tomllib.loads(_SCENARIOS.replace("{n}", str(number)))
-    turn = msgspec.convert(script["turns"][name], CaseTurn)
-    if turn.output:
-        return turn
-    block = msgspec.convert({**script["ordinary"], **turn.block}, status_block.StatusBlock)
-    return msgspec.structs.replace(turn, output=f"{turn.words}\n\n{status_block.render(block)}\n")

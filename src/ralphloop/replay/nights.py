@@ -1,19 +1,16 @@
 """A recorded night, folded again: what the journal says against what the code decides now.
 
-The journal keeps what each start said and what was measured after it, the state the run began with
-and every change between two iterations.  All of it goes through the same `step` once more.  With
-other settings the fold goes its own way: a start the changed night would not have made is named
-and left out; what it would have made instead nobody knows.
+With other settings the fold goes its own way: a start the changed night would not have made is
+named and left out; what it would have made instead nobody knows.
 
-Exported, a night is a decision case that can be shown to others.  What decides stays: status
-blocks, outcomes, measured numbers, trees, checks.  Names of stories, files and checks become
-numbers; of the agent's words only the status block is kept.
+Exported, a night is a decision case that can be shown to others: names of stories, files and checks
+become numbers, and of the agent's words only the status block is kept.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from ralphloop.core.interventions import (
     AnyIntervention,
@@ -23,24 +20,15 @@ from ralphloop.core.interventions import (
     VerifyRan,
 )
 from ralphloop.core.iteration import Iteration, KeptAnswer, Result, Start
-from ralphloop.core.model import (
-    CheckStatus,
-    Decision,
-    Evidence,
-    ExitDecision,
-    Outcome,
-    Value,
-)
+from ralphloop.core.model import CheckStatus, Decision, ExitDecision, Outcome, Value
 from ralphloop.core.policy import Limits, Policy
-from ralphloop.core.run_state import RunState
+from ralphloop.core.proof import is_test_path
+from ralphloop.core.run_state import Book, RunState, Standing, StoryState, load_states
 from ralphloop.core.step import Step, step
-from ralphloop.core.story_state import Standing, StoryState, load_states
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
-from ralphloop.journal.session import load_book
 from ralphloop.replay.cases import Case, CaseEvidence, CaseIteration, CaseStories, judge
 from ralphloop.text import status_block
-from ralphloop.text.test_paths import is_test_path
 
 _INSTEAD = {
     Standing.SET_ASIDE: "would have been set aside",
@@ -54,14 +42,12 @@ class Again(Value, kw_only=True):
     taken: Step | None = None  # None: it would not have been made
     why_not: str = ""
     differs: tuple[str, ...] = ()  # what the journal says otherwise, in words
-    words_cut: bool = False  # the answer was longer than what the journal keeps
 
 
 class ReplayedNight(Value, kw_only=True):
     starts: tuple[Again, ...] = ()
-    stories: dict[str, tuple[StoryState, StoryState]] = msgspec.field(
-        default_factory=dict
-    )  # recorded and replayed, where they differ
+    # Recorded and replayed, where they differ.
+    stories: dict[str, tuple[StoryState, StoryState]] = msgspec.field(default_factory=dict)
 
     @property
     def is_identical(self) -> bool:
@@ -85,7 +71,13 @@ def replay(
     fold = _Fold(beginning, policy, other_limits, resumes)
     changes = journal.interventions(run)
     starts = []
-    for record in _in_order(journal, run):
+    records = journal.every_iteration(run)
+    if journal.part(Book, run) is not None:
+        # As they were decided: in lanes a later start may well be over before an earlier one.
+        brief = journal.every_iteration(run, brief=True)
+        over = sorted(brief, key=lambda one: one.finished_at or 0.0)
+        records = filter(None, (journal.iteration(run, known.n) for known in over))
+    for record in records:
         if (ended := record.finished_at) is None:
             continue
         # Before the start, or while its agent worked.
@@ -94,23 +86,15 @@ def replay(
         starts.append(fold.start(record))
     for late in changes:
         fold.change(late.change)
-    kept = load_states(journal.story_states(run))
-    return ReplayedNight(starts=tuple(starts), stories=fold.differences(kept))
+    kept, differing = load_states(journal.story_states(run)), {}
+    for name in dict.fromkeys((*kept, *fold.state.stories)):
+        was, now = kept.get(name, StoryState()), fold.state.story(name)
+        if (was.standing, was.grade, was.attempts) != (now.standing, now.grade, now.attempts):
+            differing[name] = was, now
+    return ReplayedNight(starts=tuple(starts), stories=differing)
 
 
-def _in_order(journal: Queries, run: str) -> Iterator[IterationRecord]:
-    """As they were decided: in lanes a later start may well be over before an earlier one."""
-    if load_book(journal, run) is None:
-        yield from journal.every_iteration(run)
-        return
-    brief = journal.every_iteration(run, brief=True)
-    for known in sorted(brief, key=lambda one: one.finished_at or 0.0):
-        if record := journal.iteration(run, known.n):
-            yield record
-
-
-@dataclass
-class _Fold:
+class _Fold(msgspec.Struct):
     state: RunState
     policy: Policy
     other_limits: dict[str, object]
@@ -128,9 +112,14 @@ class _Fold:
             self.ended = None  # a person went on; those three are the loop's own
 
     def start(self, record: IterationRecord) -> Again:
-        if why_not := self._why_not(record):
+        kept, state, why_not = record.record, self.state.story(record.story), ""
+        if self.ended is not None and self.ended.word is not ExitDecision.INTERRUPTED:
+            why_not = f"the run would have ended: {self.ended.sentence}"
+        elif record.story is not None and state.standing is not Standing.OPEN:
+            reason = f": {state.reason}" if state.reason else ""
+            why_not = f"{record.story} {_INSTEAD[state.standing]} before{reason}"
+        if why_not:
             return Again(record=record, why_not=why_not)
-        kept, state = record.record, self.state.story(record.story)
         goes_on = self.resumes and state.session_agent == kept.agent
         start = Start(
             number=record.n,
@@ -143,38 +132,17 @@ class _Fold:
             prompt=kept.prompt,
             learning=kept.learning,
         )
-        limits = msgspec.structs.replace(kept.limits, **self.other_limits)
-        policy = msgspec.structs.replace(self.policy, limits=limits)
-        taken = step(self.state, start, _result(kept), _evidence(kept), policy)
+        limits = replace(kept.limits, **self.other_limits)
+        policy = replace(self.policy, limits=limits)
+        # What passed is to be decided again where it is judged here.
+        passed = None if kept.story is not None else kept.evidence.stories_passed
+        evidence = replace(kept.evidence, changed=kept.changed, stories_passed=passed)
+        taken = step(self.state, start, _result(kept), evidence, policy)
         self.state = taken.state
         # Where the journal has the same end, a person went on: that start is followed by others.
         went_on = taken.decision.word in (ExitDecision.CONTINUE, kept.decision.word)
         self.ended = None if went_on else taken.decision
-        return Again(
-            record=record,
-            taken=taken,
-            differs=tuple(_differences(record, taken)),
-            words_cut=kept.response.is_cut,
-        )
-
-    def _why_not(self, record: IterationRecord) -> str:
-        if self.ended is not None and self.ended.word is not ExitDecision.INTERRUPTED:
-            return f"the run would have ended: {self.ended.sentence}"
-        story = self.state.story(record.story)
-        if record.story is None or story.standing is Standing.OPEN:
-            return ""
-        reason = f": {story.reason}" if story.reason else ""
-        return f"{record.story} {_INSTEAD[story.standing]} before{reason}"
-
-    def differences(self, kept: dict[str, StoryState]) -> dict[str, tuple[StoryState, StoryState]]:
-        """Stories that stand, or passed, otherwise than the journal says."""
-        names = dict.fromkeys((*kept, *self.state.stories))
-        both = {name: (kept.get(name, StoryState()), self.state.story(name)) for name in names}
-        return {
-            name: (was, now)
-            for name, (was, now) in both.items()
-            if (was.standing, was.grade, was.attempts) != (now.standing, now.grade, now.attempts)
-        }
+        return Again(record=record, taken=taken, differs=tuple(_differences(record, taken)))
 
 
 def _result(kept: Iteration) -> Result:
@@ -186,12 +154,6 @@ def _result(kept: Iteration) -> Result:
         leftovers=kept.leftovers,
         stderr_tail=kept.stderr_tail,
     )
-
-
-def _evidence(kept: Iteration) -> Evidence:
-    judged_here = kept.story is not None  # what passed is to be decided again
-    passed = None if judged_here else kept.evidence.stories_passed
-    return msgspec.structs.replace(kept.evidence, changed=kept.changed, stories_passed=passed)
 
 
 def _differences(record: IterationRecord, taken: Step) -> Iterator[str]:
@@ -235,7 +197,7 @@ def exported(run: str, policy: Policy, night: ReplayedNight) -> bytes:
     names: dict[str, str] = {}
     first = night.starts[0].record.record if night.starts else Iteration()
     total, passed = first.evidence.stories.total, first.evidence.stories.passed
-    thresholds = msgspec.to_builtins(msgspec.structs.replace(policy, limits=Limits(), commits=True))
+    thresholds = msgspec.to_builtins(replace(policy, limits=Limits(), commits=True))
     case = Case(
         id=f"night-{run}",
         title="a recorded night",
@@ -251,13 +213,15 @@ def exported(run: str, policy: Policy, night: ReplayedNight) -> bytes:
         del case.iterations[wrong.iteration - 1].expect[wrong.key]
     if lost:
         title = f"{case.title}; {len(lost)} decisions need what was left out"
-        case = msgspec.structs.replace(case, title=title)
+        case = replace(case, title=title)
     return msgspec.json.encode(case) + b"\n"
 
 
 def _iteration(record: IterationRecord, names: dict[str, str]) -> CaseIteration:
     kept, evidence, analysis = record.record, record.record.evidence, record.record.analysis
     given = kept.asked is not None and kept.asked.status is not None  # the block that claims it
+    statuses = [str(check.status) for check in evidence.checks or ()]
+    last_status = statuses[-1] if statuses else None
     found = CaseIteration(
         output=_said(kept.response, claimed=analysis.story_claimed and not given),
         asked=_said(kept.asked, claimed=False) if kept.asked is not None else None,
@@ -270,7 +234,14 @@ def _iteration(record: IterationRecord, names: dict[str, str]) -> CaseIteration:
             f"tests/test_{number}.py" if is_test_path(path) else f"src/file_{number}.py"
             for number, path in enumerate(evidence.work_files or (), start=1)
         ),
-        evidence=_measured(evidence, names),
+        evidence=CaseEvidence(
+            files_changed=evidence.files_changed,
+            commits=evidence.commits,
+            checks=CheckStatus.FAILED if CheckStatus.FAILED in statuses else last_status,
+            stories_passed=evidence.stories_passed,
+            tree=evidence.tree and names.setdefault(f"tree {evidence.tree}", f"t{len(names)}"),
+            net_lines=evidence.net_lines,
+        ),
         expect={
             "decision": record.decision,
             "outcome": record.outcome,
@@ -278,24 +249,11 @@ def _iteration(record: IterationRecord, names: dict[str, str]) -> CaseIteration:
             "circuit": str(analysis.circuit),
         },
     )
-    return msgspec.structs.replace(found, **_ENDINGS.get(analysis.outcome, {}))
+    return replace(found, **_ENDINGS.get(analysis.outcome, {}))
 
 
 def _said(kept: KeptAnswer, *, claimed: bool) -> str:
     if kept.status is None:
         return "The story is complete." if claimed else _SAID
-    silent = msgspec.structs.replace(kept.status, recommendation="", problems=())
+    silent = replace(kept.status, recommendation="", problems=())
     return f"{_SAID}\n\n{status_block.render(silent)}\n"
-
-
-def _measured(evidence: Evidence, names: dict[str, str]) -> CaseEvidence:
-    statuses = [str(check.status) for check in evidence.checks or ()]
-    failed = CheckStatus.FAILED in statuses
-    return CaseEvidence(
-        files_changed=evidence.files_changed,
-        commits=evidence.commits,
-        checks=CheckStatus.FAILED if failed else statuses[-1] if statuses else None,
-        stories_passed=evidence.stories_passed,
-        tree=evidence.tree and names.setdefault(f"tree {evidence.tree}", f"t{len(names)}"),
-        net_lines=evidence.net_lines,
-    )

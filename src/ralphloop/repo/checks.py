@@ -1,19 +1,13 @@
 """The commands that prove a story, run by us after the agent has ended.
 
-Each check is an argv list with a deadline, run without a terminal in a process group of which
-nothing is left afterwards.  A check that fails is run once more before it counts: green then means
-flaky, not red.  Finding no test to run is neither.  Of the output the end is kept, as text,
-without secrets.
+A check that fails is run once more before it counts: green then means flaky, and never counts as
+turned green.  Finding no test to run is neither red nor green.
 
-What is wrong with the command of a check, as far as its words or its output tell.  Pure.  Checks
-are run without a shell: `cd x && make` starts a program called cd, if there is one.  What joins
-commands never works and stops a run; what might be a word of some program (`|`, `>`) is only held
-against a check that is red.
+Checks run without a shell: what joins commands (`cd x && make`) never works and stops a run; what
+might be a word of some program (`|`, `>`) is only held against a check that is red.
 
-Checks now against checks before: what is new, what was red already, what turned green.  `strict`
-lets nothing red through.  `tolerate` lets a red check through when every test that fails now is
-named and failed before under the same name; a failure that cannot be named test by test, or a list
-so long that it was cut, is never tolerated.  A flaky pass never counts as turned green.
+`tolerate` lets a red check through when every test that fails now is named and failed before under
+the same name; a failure without names, or a list so long that it was cut, never.
 """
 
 from __future__ import annotations
@@ -41,7 +35,6 @@ from ralphloop.room import read_regular
 from ralphloop.text.durations import format_duration
 
 if TYPE_CHECKING:
-    from ralphloop.core.proof import TestReport
     from ralphloop.repo.named import Reporting
     from ralphloop.repo.runners import FoundRunner
 
@@ -54,8 +47,6 @@ _NOT_STARTED = 127
 
 
 class Check(Value, frozen=True, kw_only=True):
-    """One command that must end well."""
-
     name: str
     argv: tuple[str, ...]
     timeout_s: float = DEFAULT_TIMEOUT_S
@@ -72,50 +63,37 @@ def check_of(
 
 
 def run_checks(
-    checks: Iterable[Check],
-    cwd: Path,
-    env: Mapping[str, str] | None = None,
-    *,
-    stop: Callable[[], bool] = lambda: False,
+    checks: Iterable[Check], cwd: Path, *, stop: Callable[[], bool] = lambda: False
 ) -> tuple[CheckResult, ...]:
     """Run checks one after the other; once `stop` says so, only finished ones are returned."""
     results: list[CheckResult] = []
     for check in checks:
-        result = _run_check(check, cwd, os.environ if env is None else env, stop)
+        result = _run_check(check, cwd, stop)
         if result is None:
             break
         results.append(result)
     return tuple(results)
 
 
-def _run_check(
-    check: Check,
-    cwd: Path,
-    env: Mapping[str, str],
-    stop: Callable[[], bool],
-) -> CheckResult | None:
-    """Run one check, a failing one twice; None where it was stopped."""
-    from ralphloop.repo.named import is_hidden, reporting
+def _run_check(check: Check, cwd: Path, stop: Callable[[], bool]) -> CheckResult | None:
+    from ralphloop.repo.named import is_hidden
     from ralphloop.repo.runners import find_runner
 
-    started = time.monotonic()
     found = find_runner(check.argv, cwd) if check.named else None
-    results: list[CheckResult] = []
-    for _ in range(2):
-        with reporting(check.argv, found, cwd, env) as how:
-            ended = _run(check, how, cwd, stop)
-            if ended.stopped:
-                return None
-            results.append(_result(check, ended, how, time.monotonic() - started))
-        if results[-1].status is not CheckStatus.FAILED or ended.returncode == _NOT_STARTED:
-            break
-        if results[-1].report is None:
+    first = last = run_once(check, found, cwd, whole=True, stop=stop)
+    if first is not None and first.status is CheckStatus.FAILED:
+        if first.report is None:
             found = None  # perhaps it does not bear being asked to report
-    first, last = results[0], results[-1]
+        last = run_once(check, found, cwd, whole=True, stop=stop)
+    if first is None or last is None:
+        return None
     if found is not None and is_hidden(found) and last.status is CheckStatus.PASSED:
-        asked = run_named(check, found, cwd, env, stop=stop)
+        asked = run_once(check, found, cwd, stop=stop)
         last = msgspec.structs.replace(last, report=asked and asked.report)
-    if first is results[-1] or last.status is CheckStatus.FAILED:
+    if first.status is not CheckStatus.FAILED:
+        return last
+    last = msgspec.structs.replace(last, duration_s=first.duration_s + last.duration_s)
+    if last.status is CheckStatus.FAILED:
         return last
     # The first run's output says what is flaky; the second has nothing to tell but the tests.
     is_flaky = last.status is CheckStatus.PASSED
@@ -123,11 +101,10 @@ def _run_check(
     return msgspec.structs.replace(first, flaky=is_flaky, **kept)
 
 
-def run_named(
+def run_once(
     check: Check,
-    found: FoundRunner,
+    found: FoundRunner | None,
     cwd: Path,
-    env: Mapping[str, str] | None = None,
     *,
     files: Sequence[str] | None = None,
     whole: bool = False,
@@ -136,17 +113,22 @@ def run_named(
 ) -> CheckResult | None:
     """Run the tests of a check once, apart from what else it does; None where it was stopped.
 
-    `files` are the only test files to run, where the runner can be told.  `whole` runs the check's
-    own command, with the tests that `select` names.  The check's deadline is the budget.
+    `files` are the only ones to run, where the runner can be told.  `whole` runs the check's own
+    command, with the tests that `select` names.
     """
     from ralphloop.repo.named import reporting
 
-    env, started = os.environ if env is None else env, time.monotonic()
-    with reporting(check.argv, found, cwd, env, apart=not whole, only=files, select=select) as how:
-        ended = _run(check, how, cwd, stop)
-        if ended.stopped:
-            return None
-        return _result(check, ended, how, time.monotonic() - started)
+    started = time.monotonic()
+    with reporting(check.argv, found, cwd, apart=not whole, only=files, select=select) as how:
+        ended = run_confined(
+            msgspec.structs.replace(check, argv=how.argv),
+            cwd,
+            how.env,
+            keep=_READ_IF_PLAIN if how.is_plain else _READ_FOR_NAMES,
+            stop=stop,
+            write=[how.scratch] if how.scratch else [],
+        )
+        return None if ended.stopped else _result(check, ended, how, time.monotonic() - started)
 
 
 def behaves(
@@ -167,19 +149,12 @@ def behaves(
     if found is None or (bird := canary(found, tests, cwd)) is None:
         return False
     only = None if found.runner.select else [bird.path]
-    run = partial(run_named, check, found, cwd, stop=stop)
+    run = partial(run_once, check, found, cwd, stop=stop)
     with placed(bird, cwd, note):
         whole = run(files=only, whole=True, select=bird.name)
         named = run(files=[bird.path]) if is_hidden(found) else whole
     is_red = whole is not None and whole.status is CheckStatus.FAILED
     return is_red and named is not None and bird.seen(named.report) is Canary.FAILED
-
-
-def _run(check: Check, how: Reporting, cwd: Path, stop: Callable[[], bool]) -> Ended:
-    asked = msgspec.structs.replace(check, argv=how.argv)
-    keep = _READ_IF_PLAIN if how.is_plain else _READ_FOR_NAMES
-    places = [how.scratch] if how.scratch else []
-    return run_confined(asked, cwd, how.env, keep=keep, stop=stop, write=places)
 
 
 def run_confined(
@@ -215,54 +190,43 @@ def run_confined(
 
 
 def _result(check: Check, ended: Ended, how: Reporting, took_s: float) -> CheckResult:
-    from ralphloop.repo.check_output import MAX_NAMES, collected_nothing, failing_tests, plain_text
-    from ralphloop.repo.reports import failures, read_counts, tally
+    from ralphloop.redaction import redact, secret_values
+    from ralphloop.repo import reports
 
-    text = how.without_traces(plain_text(ended.stdout))
+    text, secrets = reports.plain_text(ended.stdout), secret_values(how.env)
+    if how.scratch and how.scratch in text:  # lines that name our own files
+        text = "".join(line for line in text.splitlines(True) if how.scratch not in line)
     status = CheckStatus.PASSED if ended.returncode == 0 else CheckStatus.FAILED
     if ended.timed_out:
         status = CheckStatus.FAILED
         text = f"{text.rstrip()}\ntimed out after {format_duration(check.timeout_s)}\n".lstrip()
-    elif ended.returncode != _NOT_STARTED and collected_nothing(text, ended.returncode):
+    elif ended.returncode != _NOT_STARTED and reports.collected_nothing(text, ended.returncode):
         status = CheckStatus.NO_TESTS
     results = how.results(text) or []
-    report, counts = tally(results), read_counts(text)
-    failed = tuple(islice(dict.fromkeys(failures(results)), MAX_NAMES)) or failing_tests(text)
+    report, counts, failed = reports.tally(results), reports.read_counts(text), tuple[str, ...]()
+    if status is CheckStatus.FAILED:
+        named = islice(dict.fromkeys(reports.failures(results)), reports.MAX_NAMES)
+        failed = tuple(named) or reports.failing_tests(text)
     if report is not None:
-        report = _without_secrets(report, how.env)
+        said = {name: redact(words, secrets) for name, words in report.said.items()}
+        report = msgspec.structs.replace(report, said=said)
         deselected = counts.deselected if counts else None
         counts = msgspec.structs.replace(report.counts, deselected=deselected)
     if check.box is not None and status is CheckStatus.FAILED:
         text = "\n".join([text.rstrip(), *in_words(refused_paths(text, check.box)), ""]).lstrip()
+    # Cut generously first: redaction may change the length, and must see whole secrets.
+    tail = redact(text[-4 * MAX_TAIL :], secrets)
+    if len(tail) > MAX_TAIL:
+        tail = tail[-MAX_TAIL:].partition("\n")[2] or tail[-MAX_TAIL:]
     return CheckResult(
         name=check.name,
         status=status,
-        output_tail=_tail(text, how.env),
+        output_tail=tail,
         duration_s=took_s,
-        failing_tests=failed if status is CheckStatus.FAILED else (),
+        failing_tests=failed,
         report=report,
         counts=counts,
     )
-
-
-def _without_secrets(report: TestReport, env: Mapping[str, str]) -> TestReport:
-    from ralphloop.redaction import redact, secret_values
-
-    secrets = secret_values(env)
-    said = {name: redact(words, secrets) for name, words in report.said.items()}
-    return msgspec.structs.replace(report, said=said)
-
-
-def _tail(text: str, env: Mapping[str, str]) -> str:
-    """The last whole lines that fit, without secrets."""
-    from ralphloop.redaction import redact, secret_values
-
-    # Cut generously first: redaction may change the length, and must see whole secrets.
-    text = redact(text[-4 * MAX_TAIL :], secret_values(env))
-    if len(text) <= MAX_TAIL:
-        return text
-    cut = text[-MAX_TAIL:]
-    return cut.partition("\n")[2] or cut
 
 
 _BUILTINS = frozenset({"cd", "export", "source", ".", "alias", "ulimit", "umask", "unset"})
@@ -275,8 +239,6 @@ _LONGEST_LINE = 200
 
 
 class Trouble(NamedTuple):
-    """What is wrong, and what to do about it."""
-
     words: str
     fix: str
 
@@ -329,7 +291,6 @@ def _install(python: str, module: str) -> str:
 
 
 def last_lines(output: str) -> list[str]:
-    """The end of an output, as much as fits on a screen."""
     lines = [line.rstrip() for line in output.splitlines() if line.strip()]
     return [line[:_LONGEST_LINE] for line in lines[-_MOST_LINES:]]
 
@@ -342,40 +303,26 @@ def _no_shell(argv: Sequence[str], word: str) -> Trouble:
 
 
 def compare(
-    baseline: Iterable[CheckResult],
-    now: Iterable[CheckResult],
-    mode: Baseline = "strict",
+    baseline: Iterable[CheckResult], now: Iterable[CheckResult], mode: Baseline = "strict"
 ) -> Comparison:
     """Weigh checks that just ran against how they stood before; checks pair up by name."""
+    from ralphloop.repo.reports import MAX_NAMES
+
     red = {result.name: result for result in baseline if result.status is CheckStatus.FAILED}
-    pairs = [(red[result.name], result) for result in now if result.name in red]
-    green = [name for earlier, result in pairs for name in _turned_green(earlier, result)]
-    tolerated = [
-        result
-        for earlier, result in pairs
-        if mode == "tolerate"
-        and result.status is CheckStatus.FAILED
-        and _is_complete(result)
-        and set(result.failing_tests) <= set(earlier.failing_tests)
-    ]
+    green, tolerated = list[str](), list[CheckResult]()
+    for result in now:
+        earlier, tests = red.get(result.name), result.failing_tests
+        if earlier is None:
+            continue
+        if result.status is CheckStatus.PASSED:
+            green += [] if result.flaky else [result.name]
+        # A crash before the first test names nothing, and proves nothing; so does a list cut short.
+        elif result.status is CheckStatus.FAILED and 0 < len(tests) < MAX_NAMES:
+            green += [test for test in earlier.failing_tests if test not in tests]
+            if mode == "tolerate" and set(tests) <= set(earlier.failing_tests):
+                tolerated.append(result)
     return Comparison(
         tolerated=tuple(result.name for result in tolerated),
         tolerated_failures=tuple(t for result in tolerated for t in result.failing_tests),
         turned_green=tuple(green),
     )
-
-
-def _turned_green(earlier: CheckResult, result: CheckResult) -> list[str]:
-    """The check itself, or tests of a check that still fails for other reasons."""
-    if result.status is CheckStatus.PASSED:
-        return [] if result.flaky else [result.name]
-    if result.status is not CheckStatus.FAILED or not _is_complete(result):
-        return []  # a crash before the first test names nothing, and proves nothing
-    return [test for test in earlier.failing_tests if test not in result.failing_tests]
-
-
-def _is_complete(result: CheckResult) -> bool:
-    """True where the failures are named, and the list of names was not cut."""
-    from ralphloop.repo.check_output import MAX_NAMES
-
-    return 0 < len(result.failing_tests) < MAX_NAMES

@@ -1,23 +1,17 @@
 """Committing what a story changed, with the user's own hooks and signing.
 
-Only wanted paths are staged: everything that differs from HEAD, without our private files and
-without what was dirty before and nobody touched since.  If the user has other things staged, or
-others work beside us, a partial commit leaves them as they are.  Nothing is ever pushed, forced,
-reset or stashed.
+Left out are our private files and what was dirty before and nobody touched since; what anybody else
+has staged stays staged.  Nothing is ever pushed, forced, reset or stashed.
 
 Exit code and words of `git commit` do not tell a refusing hook from a signing failure for sure, so
-git itself is asked to keep a record (trace2): which hooks it started and how each ended.  There is
-no terminal and no input, so a passphrase prompt cannot wait for anybody; a deadline catches what
-hangs anyway.  A hook that says no is feedback for the agent, except about the message, which is
-ours; signing that fails is a problem of the machine.  A hook that rewrites files gets one second
-try, and the caller is told that the committed tree is not the one that was checked.
+git keeps a record (trace2) of its hooks.  A hook that says no is feedback for the agent, except
+about the message, which is ours; signing that fails is a problem of the machine.  There is no
+terminal for a passphrase prompt to wait at.  A hook that rewrites files gets one second try, and
+the caller is told that the committed tree was not checked.
 
-The message: one line for people, trailers for finding it again.  Story ids and titles are free
-text; here they become one bounded line without control characters, so that no title can start a
-second paragraph or fake a trailer.
+Story ids and titles are free text: in the message they become one bounded line, so that no title
+can start a second paragraph or fake a trailer.
 """
-
-from __future__ import annotations
 
 import os
 import stat
@@ -25,14 +19,13 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 import msgspec
 
 from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
+from ralphloop.proc.run import Ended
 from ralphloop.redaction import redact, redact_bytes
-from ralphloop.repo.check_output import plain_text
 from ralphloop.repo.git import (
     PATHSPECS_ON_STDIN,
     Git,
@@ -43,8 +36,8 @@ from ralphloop.repo.git import (
     nul_ended,
     printable,
 )
-from ralphloop.repo.own_files import OwnFiles, never_committed
-from ralphloop.repo.work_tree import Repository, patiently, wait_for_locks
+from ralphloop.repo.reports import plain_text
+from ralphloop.repo.work_tree import OwnFiles, Repository, patiently, wait_for_locks
 from ralphloop.room import open_regular
 from ralphloop.text.plain import one_line
 
@@ -53,11 +46,9 @@ LARGEST_NEW_FILE = 50 * 1024 * 1024
 MAX_SUBJECT = 120
 _MAX_TRAILER = 200
 _MAX_SAID = 4_000
-_SEARCHED_COMMITS = 1_000
 _COMMITTABLE = (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR)
 _READ_FOR_SECRETS = 256 * 1024
 _SAMPLES = (".dist", ".example", ".sample", ".template")
-_MESSAGE_HOOKS = ("commit-msg", "prepare-commit-msg")
 
 
 class CommitStatus(StrEnum):
@@ -74,29 +65,10 @@ class CommitResult(Value, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()  # what was left out, and what a person should look at
 
 
-class PathsPolicy(NamedTuple):
-    """Which of the changed paths are committed."""
-
-    own: OwnFiles = never_committed()
-    leave: Collection[str] = frozenset()  # dirty before the run and untouched since
-
-
-EVERYTHING = PathsPolicy()
-
-
 def commit_story(
-    repo: Repository,
-    *,
-    story_id: str,
-    title: str,
-    run: str,
-    iteration: int,
-    grade: str,
-    paths: PathsPolicy = EVERYTHING,
-    timeout_s: float = COMMIT_TIMEOUT_S,
+    repo: Repository, message: str, *, own: OwnFiles, leave: Collection[str] = ()
 ) -> CommitResult:
-    """Commit everything a story changed, with the mark and the progress entry."""
-    message = story_message(story_id, title, run=run, iteration=iteration, grade=grade)
+    """Commit all that a story changed, but for `own` files and what was dirty before (`leave`)."""
     wait_for_locks(repo)
     entries = repo.status().entries
     operation = repo.unfinished_operation()
@@ -106,23 +78,29 @@ def commit_story(
         obstacle = f"a {operation} is in progress in the repository: finish or abort it"
     if obstacle:  # left half done by the agent: a commit would seal it
         return CommitResult(status=CommitStatus.REFUSED, head=repo.head(), feedback=obstacle)
-    wanted, notes = _wanted(repo, entries, paths)
-    return _commit(repo, wanted, message, notes, timeout_s)
+    wanted, notes = set[str](), list[str]()
+    for entry in entries:
+        path = os.fsdecode(entry.path)
+        if path in own or path in leave:
+            continue
+        if reason := _left_out(repo, entry):
+            notes.append(f"not committed: {printable(path)} ({reason})")
+            continue
+        wanted.add(path)
+        if entry.is_untracked and _may_hold_secrets(repo.root / path):
+            notes.append(f"{printable(path)} may hold a secret: look at it before you push")
+    return _commit(repo, frozenset(wanted), message, tuple(notes[:20]))
 
 
 def commit_paths(repo: Repository, paths: Iterable[str], message: str) -> CommitResult:
     """Commit those of the given paths that differ from HEAD, and nothing else."""
     wait_for_locks(repo)
     wanted = frozenset(paths).intersection(repo.dirty_paths())
-    return _commit(repo, wanted, message, (), COMMIT_TIMEOUT_S)
+    return _commit(repo, wanted, message, ())
 
 
 def _commit(
-    repo: Repository,
-    paths: frozenset[str],
-    message: str,
-    notes: tuple[str, ...],
-    timeout_s: float,
+    repo: Repository, paths: frozenset[str], message: str, notes: tuple[str, ...]
 ) -> CommitResult:
     head = repo.head()
     for is_first in (True, False):
@@ -132,8 +110,9 @@ def _commit(
             return CommitResult(status=CommitStatus.NOTHING, head=repo.head(), notes=notes)
         is_all = len(ours) == len(staged) and not repo.scope
         only = () if is_all else tuple(ours.keys() - _behind_links(repo, paths))
-        tried = _try(repo, message, only, timeout_s)
-        if made := _made(repo, message, head, ended_well=tried.ended_well):
+        ended, hook, said = _try(repo, message, only)
+        ended_well = ended.returncode == 0 and not ended.timed_out
+        if made := _made(repo, message, head, ended_well=ended_well):
             if repo.git.box and repo.signs_commits():
                 made = made[0], _signed(repo, made[1])
             states = _states(repo.git.run("diff-tree", "-r", *_RAW, *made))
@@ -142,14 +121,15 @@ def _commit(
                 _stage(repo, paths)  # a partial commit leaves the user's index behind its hooks
             status = CommitStatus.COMMITTED
             return CommitResult(status=status, head=made[1], rewritten=rewritten, notes=notes)
-        again = bool(tried.failed_hook) and _changed_since_staging(repo, ours)
+        # A hook may have rewritten one of our files after it was staged.
+        changed = repo.git.names(*_CHANGED) if hook else ()
+        again = not ours.keys().isdisjoint(changed)
         # Somebody beside us may have written an index without what we had staged.
-        again = again or (bool(repo.scope) and "did not match any file" in tried.said)
+        again = again or (bool(repo.scope) and "did not match any file" in said)
         if not (is_first and again):
             break
-    return CommitResult(
-        status=CommitStatus.REFUSED, head=head, feedback=_refusal(repo, tried), notes=notes
-    )
+    feedback = _refusal(repo, ended, hook, said)
+    return CommitResult(status=CommitStatus.REFUSED, head=head, feedback=feedback, notes=notes)
 
 
 def _made(
@@ -192,19 +172,21 @@ def _unsigned(why: str) -> RepositoryError:
     return RepositoryError(f"the commit could not be signed: {why}", way_out)
 
 
-def _refusal(repo: Repository, tried: _Tried) -> str:
+def _refusal(repo: Repository, ended: Ended, hook: str, said: str) -> str:
     """What the agent has to hear of a commit that did not happen; the rest is for a person."""
-    if tried.failed_hook in _MESSAGE_HOOKS:
+    if hook in ("commit-msg", "prepare-commit-msg"):
         raise RepositoryError(
-            f"the {tried.failed_hook} hook refuses our commit message: {tried.said}",
+            f"the {hook} hook refuses our commit message: {said}",
             'let the hook accept `<story>: <title>`, or set `commit = "never"` under [git]',
         )
-    if tried.failed_hook:
-        how = "did not finish in time" if tried.timed_out else "failed"
-        return f"the {tried.failed_hook} hook {how}:\n{tried.said}"
-    if tried.gave_up and repo.signs_commits():
-        raise _unsigned(tried.said)
-    raise RepositoryError(f"git commit failed: {tried.said}")
+    if hook:
+        how = "did not finish in time" if ended.timed_out else "failed"
+        return f"the {hook} hook {how}:\n{said}"
+    # It had everything and made no commit of it.
+    gave_up = ended.timed_out or b"failed to write commit object" in ended.stderr
+    if gave_up and repo.signs_commits():
+        raise _unsigned(said)
+    raise RepositoryError(f"git commit failed: {said}")
 
 
 # --- commits that were made ------------------------------------------------------------------
@@ -214,8 +196,8 @@ def find_commit(repo: Repository, *, run: str, iteration: int) -> str | None:
     """The commit an earlier process made for an iteration, if it came that far."""
     if repo.head() is None:
         return None
-    wanted = _iteration_mark(run, iteration)
-    marked = marked_commits(repo.git, f"--max-count={_SEARCHED_COMMITS}", "HEAD")
+    wanted = _plain(f"{run}/{iteration}", _MAX_TRAILER)
+    marked = marked_commits(repo.git, "--max-count=1000", "HEAD")
     return next((commit for commit, mark in marked if mark == wanted), None)
 
 
@@ -241,24 +223,6 @@ def marks_since(repo: Repository, base: str) -> set[str]:
 
 
 # --- which paths -----------------------------------------------------------------------------
-
-
-def _wanted(
-    repo: Repository, entries: list[StatusEntry], policy: PathsPolicy
-) -> tuple[frozenset[str], tuple[str, ...]]:
-    wanted: set[str] = set()
-    notes: list[str] = []
-    for entry in entries:
-        path = os.fsdecode(entry.path)
-        if path in policy.own or path in policy.leave:
-            continue
-        if reason := _left_out(repo, entry):
-            notes.append(f"not committed: {printable(path)} ({reason})")
-            continue
-        wanted.add(path)
-        if entry.is_untracked and _may_hold_secrets(repo.root / path):
-            notes.append(f"{printable(path)} may hold a secret: look at it before you push")
-    return frozenset(wanted), tuple(notes[:20])
 
 
 def _left_out(repo: Repository, entry: StatusEntry) -> str:
@@ -297,6 +261,7 @@ def _may_hold_secrets(path: Path) -> bool:
 # --- staging ---------------------------------------------------------------------------------
 
 _RAW = ("--raw", "-z", "--no-renames", "--no-abbrev")
+_CHANGED = ("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty")
 _Staged = dict[str, str]  # path to mode and content
 
 
@@ -316,7 +281,7 @@ def _stage(repo: Repository, paths: frozenset[str]) -> _Staged:
         if ended.returncode != 0 and b"sparse" in ended.stderr:
             ended = git.attempt("add", "--sparse", *args[1:], stdin=specs)
         if ended.returncode != 0:
-            raise RepositoryError(f"git add failed: {first_lines(ended.stderr)}")
+            raise failure(args, ended, COMMIT_TIMEOUT_S)
     return _states(git.run("diff-index", "--cached", *_RAW, repo.head() or repo.empty_tree()))
 
 
@@ -336,25 +301,11 @@ def _states(output: bytes) -> _Staged:
     return states
 
 
-def _changed_since_staging(repo: Repository, ours: _Staged) -> bool:
-    """True where a hook rewrote one of our files after it was staged."""
-    args = ("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty")
-    return any(path in ours for path in repo.git.names(*args))
-
-
 # --- running `git commit` --------------------------------------------------------------------
 
 
-class _Tried(NamedTuple):
-    ended_well: bool
-    said: str  # both outputs, their end, without secrets
-    failed_hook: str  # name of the hook that said no, or hung
-    timed_out: bool
-    gave_up: bool  # it had everything and made no commit of it
-
-
-def _try(repo: Repository, message: str, only: Collection[str], timeout_s: float) -> _Tried:
-    """Commit the index, or only some paths of it, with the user's hooks and signing."""
+def _try(repo: Repository, message: str, only: Collection[str]) -> tuple[Ended, str, str]:
+    """Commit the index or some paths: how it ended, the hook that said no, redacted output."""
     args = ["commit", "--cleanup=whitespace", f"--message={message}"]
     # Keys are not in a sandbox, where hooks run: it is signed afterwards, outside.
     args += ["--no-gpg-sign"] if repo.git.box else []
@@ -365,24 +316,17 @@ def _try(repo: Repository, message: str, only: Collection[str], timeout_s: float
         env = {"LC_ALL": "C.UTF-8", "GIT_TRACE2_EVENT": f"{place}/trace"}
         git = repo.git.writing().adapted(env=env)
         specs = literal_pathspecs(only)
-        ended = patiently(repo, git, *args, stdin=specs, timeout_s=timeout_s)
-        hook = _failed_hook(Path(place, "trace"))
+        ended = patiently(repo, git, *args, stdin=specs, timeout_s=COMMIT_TIMEOUT_S)
+        is_done = ended.returncode == 0 and not ended.timed_out
+        hook = "" if is_done else _failed_hook(Path(place, "trace"))
     said = redact(plain_text(ended.stderr + b"\n" + ended.stdout)).strip()
     said = said if len(said) <= _MAX_SAID else f"…{said[-_MAX_SAID:]}"
     if ended.timed_out:
-        said = f"{said}\nit did not finish within {timeout_s:g} s".strip()
-    return _Tried(
-        ended_well=ended.returncode == 0 and not ended.timed_out,
-        said=said,
-        failed_hook=hook,
-        timed_out=ended.timed_out,
-        gave_up=ended.timed_out or b"failed to write commit object" in ended.stderr,
-    )
+        said = f"{said}\nit did not finish within {COMMIT_TIMEOUT_S:g} s".strip()
+    return ended, hook, said
 
 
 class _Event(msgspec.Struct):
-    """The few fields of a trace2 event that matter here."""
-
     event: str
     sid: str = ""
     child_id: int = -1
@@ -392,7 +336,6 @@ class _Event(msgspec.Struct):
 
 
 def _failed_hook(trace: Path) -> str:
-    """The hook that ended badly or never ended, by git's own record."""
     running: dict[int, str] = {}
     for line in trace.read_bytes().splitlines() if trace.exists() else ():
         try:
@@ -417,7 +360,7 @@ def story_message(story_id: str, title: str, *, run: str, iteration: int, grade:
     """Subject `<story id>: <title>` and the trailers that name run, iteration, story, grade."""
     trailers = {
         "Ralph-Run": run,
-        "Ralph-Iteration": _iteration_mark(run, iteration),
+        "Ralph-Iteration": f"{run}/{iteration}",
         "Ralph-Story": story_id,
         "Ralph-Grade": grade,
     }
@@ -430,11 +373,5 @@ def with_trailers(subject: str, trailers: dict[str, str]) -> str:
     return f"{_plain(subject, MAX_SUBJECT) or 'work'}\n\n" + "\n".join(lines) + "\n"
 
 
-def _iteration_mark(run: str, iteration: int) -> str:
-    """What tells the commit of one iteration from every other."""
-    return _plain(f"{run}/{iteration}", _MAX_TRAILER)
-
-
 def _plain(text: str, limit: int) -> str:
-    """Text as one bounded line that cannot do anything but be read."""
     return one_line(text.encode("utf-8", "ignore").decode(), limit)

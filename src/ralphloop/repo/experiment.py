@@ -1,18 +1,13 @@
-"""A story's change taken apart, and one side of it replaced by what was there before, in place.
+"""A story's change taken apart, and one side of it replaced by what was there before.
 
-The **test side** is everything that says what is tested: test paths, snapshots, the files a runner
-reads its settings from, scripts that checks run.  The rest is the **code side**, but for prose,
-which is on neither.  Undoing the test side leaves the old tests with the new code, undoing the code
-side the new tests with the old code.  In place, because whatever is installed or generated beside
-the sources belongs to this work tree.
+The **test side** says what is tested: test paths, snapshots, settings of a runner, scripts that
+checks run.  The rest is the **code side**, but for prose, which is on neither.  It is done in
+place: whatever is installed or generated beside the sources belongs to this work tree.
 
-What is undone is moved into our own directory, not copied: bringing it back takes no room on the
-disk, and every byte is as it was.  A `Swap` says what is where; whoever finds one written down puts
-it back, as often as it takes.  A file that is not what the swap put there was saved by somebody
+What is undone is moved, not copied: bringing it back takes no room on the disk.  Whoever finds a
+`Swap` written down puts it back.  A file that is not what the swap put there was saved by somebody
 meanwhile: it is kept under a ref and named.
 """
-
-from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,24 +18,21 @@ import msgspec
 
 from ralphloop.atomic import kill_point
 from ralphloop.core.model import Value
+from ralphloop.core.proof import is_test_path
 from ralphloop.errors import RepositoryError
 from ralphloop.repo.git import printable
 from ralphloop.repo.runners import FoundRunner
 from ralphloop.repo.set_aside import keep_files, remove_file, write_files
 from ralphloop.repo.snapshot import Change, Snapshotter
 from ralphloop.repo.work_tree import Repository
-from ralphloop.text.test_paths import is_test_path
 
 MOST_PATHS = 2_000
-_TEST_STEMS = ("test", "tests", "spec")
 _SNAPSHOTS = (".snap", ".ambr")
 _PROSE = (".md", ".rst", ".adoc")
 _ABOUT_TESTS = (".github", ".gitlab", ".circleci", ".buildkite", ".woodpecker", "requirements")
 
 
 class Sides(Value, kw_only=True):
-    """What a story changed, by what it is for."""
-
     tests: tuple[Change, ...] = ()
     code: tuple[Change, ...] = ()
     has_settings: bool = False  # or helpers and data: which tests they concern cannot be said
@@ -55,16 +47,8 @@ class Sides(Value, kw_only=True):
 
 
 def is_test_file(path: str) -> bool:
-    """A file that a runner can be told to run, by its name."""
     name = PurePosixPath(path).name
     return is_test_path(name) and name != "conftest.py" and not name.endswith(_SNAPSHOTS)
-
-
-def _is_for_tests(path: str) -> bool:
-    """Tests and their data; a workflow or a list of packages is only named after them."""
-    stem = PurePosixPath(path).name.partition(".")[0].lower()
-    is_about = PurePosixPath(path).parts[0].lower() in _ABOUT_TESTS
-    return is_test_path(path) or (stem in _TEST_STEMS and not is_about)
 
 
 def split(
@@ -83,7 +67,10 @@ def split(
             found.runner.obeys(path)
             or found.runner.own_settings(path, old) != found.runner.own_settings(path, new)
         )
-        if obeyed or _is_for_tests(path) or path in guarded:
+        # Tests and their data; a workflow or a list of packages is only named after them.
+        top, name = (PurePosixPath(path).parts[at].lower() for at in (0, -1))
+        is_data = name.partition(".")[0] in ("test", "tests", "spec") and top not in _ABOUT_TESTS
+        if obeyed or is_test_path(path) or is_data or path in guarded:
             tests.append(change)
             has_settings |= obeyed or not is_test_file(path)
         elif not path.endswith(_PROSE):
@@ -109,10 +96,6 @@ class Swap(Value, kw_only=True):
     moved: dict[str, str] = msgspec.field(default_factory=dict)  # what is there now, and the blob
     added: dict[str, str] = msgspec.field(default_factory=dict)  # what is not, and the blob it was
 
-    @property
-    def paths(self) -> dict[str, str]:
-        return {**self.moved, **self.added}
-
 
 def obstacle(measure: Snapshotter, changes: Sequence[Change]) -> str:
     """Why these paths cannot be exchanged and brought back; empty where they can."""
@@ -132,7 +115,6 @@ def obstacle(measure: Snapshotter, changes: Sequence[Change]) -> str:
 
 
 def swap_of(changes: Sequence[Change], **told: object) -> Swap:
-    """These changes undone."""
     moved = {it.path: it.before or "" for it in changes if it.after is not None}
     added = {it.path: it.before or "" for it in changes if it.after is None}
     return Swap(**msgspec.convert(told, dict), moved=moved, added=added)
@@ -147,20 +129,16 @@ def undo(repo: Repository, measure: Snapshotter, swap: Swap, room: Path) -> None
     except OSError as error:
         raise RepositoryError(f"{printable(path)} cannot be moved: {error.strerror}") from error
     kill_point("experiment.moved")
-    old = [path for path, blob in swap.paths.items() if blob]
+    old = [path for path, blob in (swap.moved | swap.added).items() if blob]
     if old:
         write_files(repo, measure, swap.start, old)
+        # Another second than that of the file it stands for: by it Python knows its bytecode.
         for number, path in enumerate(swap.moved):
-            _date_apart(repo.root / path, room / str(number))
+            with suppress(OSError):
+                now = (repo.root / path).lstat().st_mtime
+                if int(now) == int((room / str(number)).lstat().st_mtime):
+                    os.utime(repo.root / path, (now + 1, now + 1), follow_symlinks=False)
     kill_point("experiment.written")
-
-
-def _date_apart(path: Path, other: Path) -> None:
-    """Another second than that of the file it stands for: by it Python knows its bytecode."""
-    with suppress(OSError):
-        now, then = path.lstat().st_mtime, other.lstat().st_mtime
-        if int(now) == int(then):
-            os.utime(path, (now + 1, now + 1), follow_symlinks=False)
 
 
 def put_back(
@@ -169,10 +147,14 @@ def put_back(
     """Everything as the story left it; the paths that somebody saved meanwhile, kept at `ref`."""
     away = {path: room / str(number) for number, path in enumerate(swap.moved)}
     out = [path for path, place in away.items() if os.path.lexists(place)]
-    foreign = _foreign(measure, repo.root, {p: swap.paths[p] for p in (*out, *swap.added)})
+    places = {path: repo.root / path for path in (*out, *swap.added)}
+    there = [path for path, it in places.items() if it.is_file() and not it.is_symlink()]
+    names = os.fsencode("".join(f"{path}\n" for path in there))
+    found = measure.git().run("hash-object", "--stdin-paths", stdin=names) if there else b""
+    blobs, expected = zip(there, found.decode().split(), strict=True), swap.moved | swap.added
+    foreign = {path: places[path].read_bytes() for path, it in blobs if it != expected[path]}
     if foreign:
-        words = "files that were saved while an experiment ran"
-        keep_files(repo, ref, {path: (repo.root / path).read_bytes() for path in foreign}, words)
+        keep_files(repo, ref, foreign, "files that were saved while an experiment ran")
     for path in swap.added:
         remove_file(repo.root, path)
     for path in out:
@@ -182,16 +164,3 @@ def put_back(
         os.utime(target, follow_symlinks=False)  # newer than whatever was built meanwhile
         kill_point("experiment.returned")
     return tuple(foreign)
-
-
-def _foreign(measure: Snapshotter, root: Path, expected: Mapping[str, str]) -> list[str]:
-    """Files that are not what the swap wrote there."""
-    there = [
-        path for path in expected if (root / path).is_file() and not (root / path).is_symlink()
-    ]
-    if not there:
-        return []
-    names = "".join(f"{path}\n" for path in there)
-    found = measure.git().run("hash-object", "--stdin-paths", stdin=os.fsencode(names))
-    blobs = found.decode().split()
-    return [path for path, blob in zip(there, blobs, strict=True) if blob != expected[path]]

@@ -1,17 +1,12 @@
 """The one place that runs git.
 
-Git is a command line here: argv lists, never a shell; no terminal, no prompts, no pager, no editor;
-a deadline; the C locale, so that messages can be recognised; NUL-separated output, so that any file
-name survives.  Variables that would point git at another repository are dropped.  Paths travel as
-`str` with surrogates for bytes that are no UTF-8 (`os.fsdecode`), and reach git as literal
-pathspecs on stdin, so that a file named `*` or `-rf` is only itself.
+No prompts, pager or editor; the C locale, so that messages can be recognised; NUL-separated output,
+so that any file name survives.  Paths travel as `str` with surrogates (`os.fsdecode`), and reach
+git as literal pathspecs on stdin, so that a file named `*` or `-rf` is only itself.
 
 `Git(root)` is for reading: it takes no optional locks.  `Git(root).writing()` is for the few
-commands that change the user's repository; the user's hooks and filters run there as always.
-
-Reading `git status --porcelain=v2 -z --branch`: one command answers most questions.  Renames are
-never asked for, so every record is one path.  Paths stay bytes here; whoever shows or stores them
-decodes them.
+commands that change the user's repository; the user's hooks and filters run there as always.  Of a
+status renames are never asked for, so every record is one path; paths stay bytes there.
 """
 
 from __future__ import annotations
@@ -21,18 +16,16 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 
 import msgspec
 from msgspec.structs import replace
 
 from ralphloop.errors import RepositoryError
-from ralphloop.proc.run import Answering, Ended, marked, run_command
+from ralphloop.proc.run import Ended, marked, run_command
 from ralphloop.proc.sandbox import Box
 
 READ_TIMEOUT_S = 120.0
 ANYHOW = (0, 1, 128)  # exit codes, where no answer is as good as none
-_SHOWN_LINES = 6
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 # Where git would look instead of the directory it runs in: what `git rev-parse --local-env-vars`
@@ -57,17 +50,12 @@ _QUIET = {
     "LANGUAGE": "",
 }
 HELD_OPEN = "ralph.held=true"  # a setting of nobody's, to be known by
-_IS_ANCESTOR = ("merge-base", "--is-ancestor")
 _ALWAYS = ("core.quotepath=off", "core.fsmonitor=false")
 # No housekeeping process may outlive our command.
 _WHEN_WRITING = ("gc.auto=0", "maintenance.auto=false")
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-
 
 class Git(msgspec.Struct, frozen=True, dict=True):
-    """Git in one directory, with fixed configuration and environment."""
-
     cwd: Path
     config: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
@@ -75,12 +63,10 @@ class Git(msgspec.Struct, frozen=True, dict=True):
     box: Box | None = None  # for what may start hooks and filters, which an agent may have written
 
     def writing(self) -> Git:
-        """The same git, allowed to change the user's repository."""
         return replace(self, read_only=False)
 
-    def adapted(self, *, config: Iterable[str] = (), env: Mapping[str, str] = _NOTHING) -> Git:
-        """The same git with more configuration and environment."""
-        return replace(self, config=(*self.config, *config), env={**self.env, **env})
+    def adapted(self, *, config: Iterable[str] = (), env: Mapping[str, str] | None = None) -> Git:
+        return replace(self, config=(*self.config, *config), env={**self.env, **(env or {})})
 
     def confined(self, box: Box | None) -> Git:
         """The same git in a box whenever it writes; None: never."""
@@ -100,12 +86,14 @@ class Git(msgspec.Struct, frozen=True, dict=True):
         return ended.stdout
 
     def attempt(self, *args: str, stdin: bytes = b"", timeout_s: float = READ_TIMEOUT_S) -> Ended:
-        """How a command ended, whatever its exit code."""
-        argv = self._command(args)
-        env, box = self._environment, None if self.read_only else self.box
+        argv, env = self.command(*args), self.environment
+        box = None if self.read_only else self.box
         try:
             if box is not None:
-                argv, env = box.start(argv, self.cwd, env, write=self._own_places())
+                # Where variables of ours let git write: a record, an index of our own.
+                named = filter(None, map(self.env.get, ("GIT_TRACE2_EVENT", "GIT_INDEX_FILE")))
+                places = sorted({str(Path(path).parent.resolve()) for path in named})
+                argv, env = box.start(argv, self.cwd, env, write=places)
             return run_command(argv, cwd=self.cwd, env=env, stdin=stdin, timeout_s=timeout_s)
         except FileNotFoundError as error:
             if not self.cwd.is_dir():
@@ -119,19 +107,9 @@ class Git(msgspec.Struct, frozen=True, dict=True):
             if box is not None:
                 box.disarm()
 
-    def held_open(self, *args: str) -> Answering:
-        """A command that reads questions from its input, one after another."""
-        words = self._command(("-c", HELD_OPEN, *args))
-        return Answering(words, cwd=self.cwd, env=self._environment)
-
-    def _command(self, args: tuple[str, ...]) -> list[str]:
+    def command(self, *args: str) -> list[str]:
         settings = (*_ALWAYS, *(() if self.read_only else _WHEN_WRITING), *self.config)
         return ["git", *(part for setting in settings for part in ("-c", setting)), *args]
-
-    def _own_places(self) -> list[str]:
-        """Where variables of ours let git write: a record, an index of our own."""
-        named = filter(None, map(self.env.get, ("GIT_TRACE2_EVENT", "GIT_INDEX_FILE")))
-        return sorted({str(Path(path).parent.resolve()) for path in named})
 
     def names(self, *args: str, stdin: bytes = b"", ok: Collection[int] = (0,)) -> list[str]:
         """The paths that a command prints, each with a NUL behind it."""
@@ -139,13 +117,14 @@ class Git(msgspec.Struct, frozen=True, dict=True):
 
     def contains(self, commit: str | None, part: str) -> bool:
         """Whether a commit has another one behind it; what is not here is not known to."""
-        return bool(commit) and not self.attempt(*_IS_ANCESTOR, part, commit or "").returncode
+        args = ("merge-base", "--is-ancestor", part, commit or "")
+        return bool(commit) and self.attempt(*args).returncode == 0
 
     def line(self, *args: str, ok: Collection[int] = (0,)) -> str:
         return os.fsdecode(self.run(*args, ok=ok)).removesuffix("\n")
 
     @cached_property
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         """Made once: reading all of our own takes as long as starting a process."""
         kept = {k: v for k, v in os.environ.items() if k not in _FOREIGN_VARIABLES}
         locks = {"GIT_OPTIONAL_LOCKS": "0"} if self.read_only else {}
@@ -154,25 +133,19 @@ class Git(msgspec.Struct, frozen=True, dict=True):
 
 
 def failure(args: tuple[str, ...], ended: Ended, timeout_s: float) -> RepositoryError:
-    """What went wrong, in git's own first words."""
     command = f"git {args[0]}" if args else "git"
     if ended.timed_out:
         return RepositoryError(f"{command} did not finish within {timeout_s:g} s")
     if ended.overflowed:
         return RepositoryError(f"{command} printed more than can be read")
-    said = first_lines(ended.stderr)
-    if "dubious ownership" in said:
-        return RepositoryError(
-            f"git refuses this repository: {said}",
-            "make yourself its owner, or allow it with `git config --global --add safe.directory`",
-        )
-    return RepositoryError(f"{command} failed: {said or f'exit code {ended.returncode}'}")
+    said = first_lines(ended.stderr) or f"exit code {ended.returncode}"
+    return RepositoryError(f"{command} failed: {said}")
 
 
 def first_lines(output: bytes) -> str:
     """The first lines of an output that say something, as one bounded text."""
     lines = output.decode("utf-8", "replace").splitlines()
-    said = [line.rstrip() for line in lines if line.strip()][:_SHOWN_LINES]
+    said = [line.rstrip() for line in lines if line.strip()][:6]
     return "\n".join(line[:500] for line in said)
 
 
@@ -197,7 +170,6 @@ STATUS_ARGS = tuple(
     "status --porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=all"
     " --ignore-submodules=none".split()
 )
-_FIELDS_BEFORE_PATH = {b"1": 8, b"u": 10}
 
 
 class StatusEntry(msgspec.Struct, frozen=True):
@@ -225,7 +197,6 @@ class StatusReport(msgspec.Struct, frozen=True):
 
 
 def parse_status(output: bytes) -> StatusReport:
-    """Head, branch and every path that differs somewhere."""
     head = branch = ""
     entries: list[StatusEntry] = []
     for record in filter(None, output.split(b"\0")):
@@ -233,17 +204,13 @@ def parse_status(output: bytes) -> StatusReport:
             head = record[13:].decode("utf-8", "backslashreplace")
         elif record.startswith(b"# branch.head "):
             branch = record[14:].decode("utf-8", "backslashreplace")
+        elif record.startswith(b"?"):
+            entries.append(StatusEntry(record[2:], ".", "?", "N..."))
         elif not record.startswith(b"#"):
-            entries.append(_entry(record))
+            is_ordinary = record.startswith(b"1")
+            fields = record.split(b" ", 8 if is_ordinary else 10)  # the path is the last of them
+            both = fields[1].decode()
+            mode = fields[5] if is_ordinary else b""
+            entries.append(StatusEntry(fields[-1], both[0], both[1], fields[2].decode(), mode))
     known = (None if head == "(initial)" else head, None if branch == "(detached)" else branch)
     return StatusReport(*known, entries)
-
-
-def _entry(record: bytes) -> StatusEntry:
-    kind = record[:1]
-    if kind == b"?":
-        return StatusEntry(record[2:], ".", "?", "N...")
-    fields = record.split(b" ", _FIELDS_BEFORE_PATH[kind])
-    both = fields[1].decode()
-    mode = fields[5] if kind == b"1" else b""
-    return StatusEntry(fields[-1], both[0], both[1], fields[2].decode(), mode)

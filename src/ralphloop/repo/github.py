@@ -1,18 +1,13 @@
 """GitHub through the `gh` the user has, and their own `git push`: what lies behind is not believed.
 
-Everything is asked with `gh api`, whose answers are the same in every version of gh.  gh keeps the
-login; no token passes through here.  Every call has a deadline and a largest answer.  What a
-failure means to a person stands in a table (`data/github.toml`).
+`gh api` answers the same in every version of gh, and gh keeps the login: no token passes here.
 
 A push is never forced and never goes to the default branch: what was made there goes to
-`ralph/<run>` of the remote, and nothing here changes.  What the remote has is asked first, so that
-whatever stands in the way is said before a single object is sent.
+`ralph/<run>`.  Whatever stands in the way is said before a single object is sent.
 
-Issues are text of strangers: bounded, without control characters, secrets and what their page does
-not show (HTML comments), each line a quotation, so that nothing in them looks like their frame.
+Issues are text of strangers: bounded, without control characters, secrets and HTML comments, each
+line a quotation, so that nothing in them looks like their frame.
 """
-
-from __future__ import annotations
 
 import os
 import re
@@ -44,8 +39,6 @@ _T = TypeVar("_T")
 
 
 class HubPlace(msgspec.Struct, frozen=True):
-    """A repository on a GitHub."""
-
     host: str
     owner: str
     name: str
@@ -55,7 +48,6 @@ class HubPlace(msgspec.Struct, frozen=True):
         return f"{here}{self.owner}/{self.name}"
 
     def path(self, *parts: object) -> str:
-        """The address of something in it."""
         return "/".join(("repos", self.owner, self.name, *map(str, parts)))
 
 
@@ -64,8 +56,6 @@ class _Repository(msgspec.Struct):
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """What is pushed, and where to."""
-
     remote: str
     source: str  # the local branch
     commit: str
@@ -153,7 +143,6 @@ def _gh(*words: str, stdin: bytes = b"") -> Ended:
 
 
 def _told(answer: bytes) -> str:
-    """GitHub's own message with the reasons below it."""
     try:
         data = msgspec.json.decode(answer, type=dict[str, object])
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -180,7 +169,6 @@ def _troubles() -> list[_Trouble]:
 
 
 def trouble(said: str, where: object, what: str = "the login", why: str = "") -> RalphError:
-    """What a failure means, in words."""
     found = next(it for it in _troubles() if re.search(it.said, f"{said}\n{why}", re.I | re.M))
     names = {"where": where, "host": getattr(where, "host", where), "what": what}
     names["why"] = redact(one_line(why or said, 300), secret_values(os.environ))
@@ -217,7 +205,6 @@ def offer(git: Git, remote: str, source: str, run: str, base: str, kept: Collect
 
 
 def push(git: Git, what: Offer) -> None:
-    """Send it, unless it is there."""
     where = f"{what.commit}:refs/heads/{what.branch}"
     args = ("push", "--porcelain", "--no-follow-tags", "--", what.remote, where)
     if not what.is_there:
@@ -225,7 +212,6 @@ def push(git: Git, what: Offer) -> None:
 
 
 def _remotely(git: Git, remote: str, branch: str, timeout_s: float, *args: str) -> str:
-    """What git answers that talks to a remote."""
     ended = git.attempt(*args, timeout_s=timeout_s)
     said = (ended.stderr + ended.stdout).decode("utf-8", "replace")
     if ended.timed_out or ended.returncode:

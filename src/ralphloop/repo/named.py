@@ -1,16 +1,13 @@
 """Running a check so that it says what became of every test.
 
-Whoever runs a check enters `reporting`: it gives the environment in which a known runner reports,
-and reads the report afterwards.  The command line stays the user's.  Where a script sets the very
-variable that would make its runner report, the runner is called once more by itself, for the names
-only; the exit code is always that of the real check.
+The command line stays the user's.  Where a script sets the very variable that would make its runner
+report, the runner is called once more by itself, for the names only; the exit code is always that
+of the real check.
 
-The **canary** is a test of ours that fails, with a name nobody can foresee, beside the project's
-own tests and importing what they import: a runner that does not call it failed is not to be
-believed.  It is written down before it is written, so that a crash leaves no failing test behind.
+The **canary** is a failing test of ours with a name nobody can foresee, beside the project's own
+tests and importing what they import: a runner that does not call it failed is not to be believed.
+It is noted before it is written, so that a crash leaves no failing test behind.
 """
-
-from __future__ import annotations
 
 import ast
 import json
@@ -21,6 +18,7 @@ import string
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
@@ -29,25 +27,14 @@ import msgspec
 from ralphloop.atomic import write_atomic
 from ralphloop.core.model import Value
 from ralphloop.core.proof import Canary, TestReport
-from ralphloop.repo.reports import (
-    Results,
-    read_cargo,
-    read_go,
-    read_junit,
-    read_lines,
-    read_tap,
-)
+from ralphloop.repo.reports import Results, read_cargo, read_go, read_junit, read_lines, read_tap
 from ralphloop.repo.runners import REPORTERS, FoundRunner
 
 _PLAIN = {"go": read_go, "cargo": read_cargo, "tap": read_tap}
 _FILES = "REPORT_TESTS_OF"
-_AHEAD = frozenset({"PYTHONPATH"})  # ours has to be found first
-_REPLACED = frozenset({"PYTHONDONTWRITEBYTECODE"})
 
 
 class Reporting(Value, kw_only=True):
-    """One run of a check that is to report."""
-
     argv: tuple[str, ...]
     env: dict[str, str]
     found: FoundRunner | None = None
@@ -70,24 +57,13 @@ class Reporting(Value, kw_only=True):
             return _PLAIN[runner.results](text) or None
         if runner.results == "lines":
             return read_lines(Path(self.report))
-        fresh = [path for path in self._files(runner.reports) if self._is_fresh(path)]
+        fresh = []
+        globbed = (path for pattern in runner.reports for path in self.root.glob(pattern))
+        for path in chain((Path(self.report),), globbed):
+            with suppress(OSError):
+                if path.stat().st_mtime >= self.began - 1:  # file systems round
+                    fresh.append(path)
         return read_junit(fresh) if fresh else None
-
-    def without_traces(self, text: str) -> str:
-        """The output without the lines that name our own files."""
-        if not self.scratch or self.scratch not in text:
-            return text
-        return "".join(line for line in text.splitlines(True) if self.scratch not in line)
-
-    def _files(self, patterns: Sequence[str]) -> Iterator[Path]:
-        yield Path(self.report)
-        for pattern in patterns:
-            yield from self.root.glob(pattern)
-
-    def _is_fresh(self, path: Path) -> bool:
-        with suppress(OSError):
-            return path.stat().st_mtime >= self.began - 1  # file systems round
-        return False
 
 
 def is_hidden(found: FoundRunner) -> bool:
@@ -100,36 +76,35 @@ def reporting(
     argv: Sequence[str],
     found: FoundRunner | None,
     root: Path,
-    env: Mapping[str, str],
     *,
-    apart: bool = False,
-    only: Sequence[str] | None = None,
-    select: str = "",
+    apart: bool,
+    only: Sequence[str] | None,
+    select: str,
 ) -> Iterator[Reporting]:
     """The command and the environment for one run; `only` and `select` say which tests.
 
     `apart` is for experiments: the runner itself, without what else its script does.
     """
     with TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
-        began = time.time()
+        began, given = time.time(), dict(os.environ)
         if found is None:
-            yield Reporting(argv=tuple(argv), env=dict(env), began=began, root=root)
+            yield Reporting(argv=tuple(argv), env=given, began=began, root=root)
             return
         report = _own_report(found, root) or f"{scratch}/report"
         words = {"report": report, "reporters": str(REPORTERS), "scratch": scratch, "name": select}
-        given = dict(env)
         if apart and found.callable:
             argv = found.apart(only, root)
-            given |= {"PATH": f"{root}/node_modules/.bin{os.pathsep}{env.get('PATH', os.defpath)}"}
-            given |= found.env
+            places = (f"{root}/node_modules/.bin", given.get("PATH", os.defpath))
+            given |= {"PATH": os.pathsep.join(places), **found.env}
         runner, hidden = found.runner, is_hidden(found) and not apart
-        for wanted in (
-            ()
-            if hidden
-            else (runner.env, runner.apart if apart else {}, runner.select if select else {})
-        ):
-            for name, value in wanted.items():
-                given[name] = _joined(name, given.get(name, ""), _filled(value, words))
+        told = (runner.env, runner.apart if apart else {}, runner.select if select else {})
+        for name, value in () if hidden else chain.from_iterable(it.items() for it in told):
+            before, new = given.get(name, ""), _filled(value, words)
+            if name == "PYTHONPATH" and before:
+                new = f"{new}{os.pathsep}{before}"  # ours has to be found first
+            elif name != "PYTHONDONTWRITEBYTECODE" and before:
+                new = f"{before} {new}"
+            given[name] = new
         if select:
             given["PYTHONDONTWRITEBYTECODE"] = "1"  # of a test that is gone in a moment
         if only is not None and not hidden:
@@ -149,12 +124,6 @@ def _filled(value: str, words: Mapping[str, str]) -> str:
     for name, word in words.items():
         value = value.replace(f"{{{name}}}", word)
     return value
-
-
-def _joined(name: str, before: str, value: str) -> str:
-    if not before or name in _REPLACED:
-        return value
-    return f"{value}{os.pathsep}{before}" if name in _AHEAD else f"{before} {value}"
 
 
 def _own_report(found: FoundRunner, root: Path) -> str:
@@ -184,7 +153,6 @@ class PlacedTest(Value, kw_only=True):
     beside: str = ""  # the file of tests it stands beside
 
     def seen(self, report: TestReport | None) -> Canary:
-        """How the runner told it."""
         kinds = {Canary.FAILED: report.failed, Canary.PASSED: report.passed} if report else {}
         for how, names in kinds.items():
             if any(self.name in name for name in names):
@@ -199,12 +167,18 @@ def canary(found: FoundRunner, tests: Iterable[str], root: Path) -> PlacedTest |
         return None
     letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(14))
     name = letters if runner.name == "cargo" else letters.capitalize()
-    text = _source(root / home)
+    text = ""
+    with suppress(OSError):
+        text = (root / home).read_bytes()[: 1 << 20].decode("utf-8", "replace")
     stem, _, suffix = home.name.partition(".")
     own = f"{name.lower()}_test" if stem.endswith("_test") else name.lower()
     own = f"test_{own}" if stem.startswith("test") else own
-    imports = _python_imports(text, root) if suffix == "py" else _script_imports(text)
-    words = {"name": name, "package": _package(text), "imports": imports}
+    package = re.search(r"^package (\w+)", text, re.MULTILINE)
+    words = {
+        "name": name,
+        "package": package[1] if package else "main",
+        "imports": "\n".join(_imports(text, suffix, root)),
+    }
     return PlacedTest(
         path=str(home.with_name(f"{own}.{suffix}")),
         beside=str(home),
@@ -232,14 +206,15 @@ def _home(found: FoundRunner, tests: Iterable[str], root: Path) -> PurePosixPath
     return PurePosixPath(min(homes, key=lambda home: (home.count("/"), home))) if homes else None
 
 
-def _source(path: Path) -> str:
-    with suppress(OSError):
-        return path.read_bytes()[: 1 << 20].decode("utf-8", "replace")
-    return ""
+_RELATIVE = re.compile(r"""(?:from|require\(|import\(|import)\s*["'](\.{1,2}/[^"'\n]{1,200})["']""")
 
 
-def _python_imports(text: str, root: Path) -> str:
+def _imports(text: str, suffix: str, root: Path) -> Iterator[str]:
     """Imports of the project's own modules that a test has, each of which may fail."""
+    if suffix != "py":
+        for name in list(dict.fromkeys(_RELATIVE.findall(text)))[:5]:
+            yield f"  try {{ await import({json.dumps(name)}); }} catch {{}}"
+        return
     names: dict[str, None] = {}
     with suppress(SyntaxError, ValueError, RecursionError):
         for node in ast.walk(ast.parse(text)):
@@ -247,45 +222,28 @@ def _python_imports(text: str, root: Path) -> str:
                 names |= dict.fromkeys(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 names[node.module or ""] = None
-    ours = [name for name in names if _is_ours(name.partition(".")[0], root)]
-    tries = (f"try:\n    import {name}\nexcept Exception:\n    pass" for name in ours[:5])
-    return "\n".join(tries)
-
-
-def _is_ours(package: str, root: Path) -> bool:
-    places = (root, root / "src", root / "lib")
-    return bool(package) and any(
-        (place / package).is_dir() or (place / f"{package}.py").is_file() for place in places
-    )
-
-
-_RELATIVE = re.compile(r"""(?:from|require\(|import\(|import)\s*["'](\.{1,2}/[^"'\n]{1,200})["']""")
-
-
-def _script_imports(text: str) -> str:
-    own = list(dict.fromkeys(_RELATIVE.findall(text)))[:5]
-    return "\n".join(f"  try {{ await import({json.dumps(name)}); }} catch {{}}" for name in own)
-
-
-def _package(text: str) -> str:
-    found = re.search(r"^package (\w+)", text, re.MULTILINE)
-    return found[1] if found else "main"
+    places, ours = (root, root / "src", root / "lib"), list[str]()
+    for name in filter(None, names):
+        top = name.partition(".")[0]
+        if any((it / top).is_dir() or (it / f"{top}.py").is_file() for it in places):
+            ours.append(name)
+    for name in ours[:5]:
+        # Whatever breaks the import is for the tests of the project to say, not for the canary.
+        yield f"try:\n    import {name}\nexcept Exception:\n    pass"
 
 
 @contextmanager
 def placed(bird: PlacedTest, root: Path, note: Path) -> Iterator[None]:
     """The canary in the work tree for as long as this lasts; `note` remembers it."""
-    path = root / bird.path
     write_atomic(note, msgspec.json.encode(bird), within=note.parent)
     try:
-        write_atomic(path, bird.content.encode(), within=root)
+        write_atomic(root / bird.path, bird.content.encode(), within=root)
         yield
     finally:
         sweep(root, note)
 
 
 def sweep(root: Path, note: Path) -> None:
-    """Remove a canary that was left behind."""
     try:
         bird = msgspec.json.decode(note.read_bytes(), type=PlacedTest)
     except (OSError, msgspec.DecodeError):

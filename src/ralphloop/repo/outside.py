@@ -1,11 +1,8 @@
 """Work that a check sees and a commit does not hold.
 
-What is checked is to be what is committed.  Files that git was told not to look at
-(`skip-worktree`, `assume-unchanged`) are measured by us and stay out of the commit; files that are
-ignored are in neither, and may be what turned a check green.
+Files that git was told not to look at (`skip-worktree`, `assume-unchanged`) are measured by us and
+stay out of the commit; ignored files are in neither, and may be what turned a check green.
 """
-
-from __future__ import annotations
 
 import os
 import re
@@ -59,20 +56,16 @@ def differing(
     new = nul_ended(os.fsencode(it.path) for it in found if it.before is None)
     args = ("check-ignore", "--no-index", "-z", "--stdin")
     forced = repo.git.names(*args, stdin=new, ok=ANYHOW) if new else ()
-    return [
-        printable(it.path)
-        for it in found
-        if it.path in theirs
-        and (it.path in since or _blob(repo, it.path) != it.after)
-        and it.path not in forced
-    ]
-
-
-def _blob(repo: Repository, path: str) -> str:
-    """The content that a commit would hold of a file, as it is now; a pipe would never end."""
-    if not (repo.root / path).is_file():
-        return ""
-    return repo.git.attempt("hash-object", "--", path).stdout.decode().strip()
+    differ = []
+    for it in found:
+        if it.path not in theirs or it.path in forced:
+            continue
+        if it.path not in since and (repo.root / it.path).is_file():  # a pipe would never end
+            now = repo.git.attempt("hash-object", "--", it.path).stdout.decode().strip()
+            if now == it.after:  # the content that a commit would hold of it
+                continue
+        differ.append(printable(it.path))
+    return differ
 
 
 def excludes_changed(repo: Repository, since: float) -> bool:
@@ -104,21 +97,20 @@ def newly_imported(
 ) -> list[str]:
     """Those of the ignored sources that a line imports which the change, old and new, brought."""
     lines = [words for old, new in sides for words in _imports(new) - _imports(old)]
-    return [path for path in ignored if any(_module(path) <= words for words in lines)]
+    found = []
+    for path in ignored:
+        # The names without which nothing imports this file.
+        file = PurePosixPath(path)
+        names = {file.stem} - {"__init__", "index", "mod"} | {file.parent.name} - {""}
+        if any(names <= words for words in lines):
+            found.append(path)
+    return found
 
 
 def _imports(text: bytes | None) -> set[frozenset[str]]:
-    """The words of each line that imports something."""
     lines = (text or b"")[:_LARGEST_SOURCE].decode("utf-8", "replace").splitlines()
     found = (frozenset(re.findall(r"\w{1,100}", line[:500])) for line in lines)
     return {words for words in found if not _IMPORTS.isdisjoint(words)}
-
-
-def _module(path: str) -> frozenset[str]:
-    """The names without which nothing imports this file."""
-    file = PurePosixPath(path)
-    stem = {file.stem} - {"__init__", "index", "mod"}
-    return frozenset({*stem, *((file.parent.name,) if file.parent.name else ())})
 
 
 def _files(root: Path, listed: Iterable[str]) -> Iterator[str]:

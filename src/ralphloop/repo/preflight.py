@@ -1,11 +1,9 @@
 """What can fail at 01:00 fails at 22:00: looking at the repository before the first agent starts.
 
-Nothing is changed: signing is tried on a commit object that goes to our own store and that no ref
-names.  Whoever is only `looking` has not said that this repository may run anything: then nothing
-is signed, and where its own settings name filters, git is not asked what has changed.
+Nothing is changed: signing is tried on a commit object in our own store that no ref names.  Whoever
+is only `looking` has not said that this repository may run anything: then nothing is signed, and
+where its own settings name filters, git is not asked what has changed.
 """
-
-from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
@@ -13,11 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from ralphloop.errors import Finding, Level, RepositoryError
-from ralphloop.repo import private_git
 from ralphloop.repo.git import ANYHOW, first_lines, nul_ended, printable
-from ralphloop.repo.own_files import OwnFiles
-from ralphloop.repo.private_git import object_variables
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.private_git import object_variables, prepare
+from ralphloop.repo.work_tree import OwnFiles, Repository
 from ralphloop.room import read_regular
 from ralphloop.text.plain import some
 
@@ -26,7 +22,6 @@ DISK_LOW = 2 * 1024**3
 _FULL = ("no space left", "disk quota exceeded")
 _SIGNING_TIMEOUT_S = 20.0
 _OLDEST_GIT = (2, 25)
-_FILTER_TIMEOUT_S = 60.0
 _COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
 
 
@@ -40,7 +35,6 @@ def inspect(
     looking: bool = False,
     story_files: Collection[str] = (),
 ) -> tuple[Finding, ...]:
-    """Everything worth knowing about a repository before a run, errors first."""
     findings = [
         *_git_itself(repo, commits=commits),
         *([] if looking else _filters(repo)),
@@ -94,10 +88,18 @@ def _git_itself(repo: Repository, *, commits: bool) -> Iterator[Finding]:
 def _dirt(
     repo: Repository, own: OwnFiles, *, allow_dirty: bool, looking: bool
 ) -> Iterator[Finding]:
-    if looking and (filters := own_filters(repo)):
-        message = "uncommitted changes were not looked for; not started: the project names"
-        yield Finding(Level.INFO, f"{message} {', '.join(filters)}", code="dirty")
-        return
+    if looking:
+        # Git would start filters here that are not the user's own in all repositories.
+        asked = ("--null", "--get-regexp", r"^filter\..*\.(clean|process)$")
+        here, *users = (
+            set(repo.git.attempt("config", *scope, *asked).stdout.split(b"\0"))
+            for scope in ((), ("--global", "--includes"), ("--system", "--includes"))
+        )
+        if theirs := here.difference(*users, (b"",)):
+            names = sorted(printable(os.fsdecode(entry.partition(b"\n")[0])) for entry in theirs)
+            message = "uncommitted changes were not looked for; not started: the project names"
+            yield Finding(Level.INFO, f"{message} {', '.join(names)}", code="dirty")
+            return
     dirty = repo.dirty_paths(own, deep=not looking)
     if not dirty:
         return
@@ -117,13 +119,21 @@ def _filters(repo: Repository) -> Iterator[Finding]:
     asked = ("config", "-z", "--type=bool", "--get-regexp", r"^filter\..*\.required$")
     settings = os.fsdecode(repo.git.attempt(*asked).stdout).split("\0")
     required = {s.removeprefix("filter.").removesuffix(".required\ntrue") for s in settings if s}
-    for name in sorted(required & _used_filters(repo) if required else ()):
+    if not required:
+        return
+    args = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listed = repo.git.names(*args, "--", ":(top,glob)**/.gitattributes")
+    words: set[str] = set()
+    for file in (*(repo.root / path for path in listed), repo.common_dir / "info" / "attributes"):
+        with suppress(OSError):
+            words.update(read_regular(file).decode("utf-8", "replace").split())
+    for name in sorted(name for name in required if f"filter={name}" in words):
         with tempfile.NamedTemporaryFile("w", prefix="ralph-", encoding="utf-8") as attributes:
             attributes.write(f"* filter={name}\n")
             attributes.flush()
             git = repo.git.adapted(config=(f"core.attributesFile={attributes.name}",))
-            args = ("hash-object", "--stdin", "--path=.ralph-filter-probe")
-            ended = git.attempt(*args, timeout_s=_FILTER_TIMEOUT_S)
+            probe = ("hash-object", "--stdin", "--path=.ralph-filter-probe")
+            ended = git.attempt(*probe, timeout_s=60.0)
         if ended.returncode != 0:
             message = f"the git filter {name} is required here, but fails: "
             fix = (
@@ -131,29 +141,6 @@ def _filters(repo: Repository) -> Iterator[Finding]:
                 " of .gitattributes; without it git cannot add or commit these files"
             )
             yield Finding(Level.ERROR, message + first_lines(ended.stderr), fix, "filter")
-
-
-def _used_filters(repo: Repository) -> set[str]:
-    """The filters that attributes of this repository name."""
-    args = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    listed = repo.git.names(*args, "--", ":(top,glob)**/.gitattributes")
-    files = [repo.root / path for path in listed]
-    words: set[str] = set()
-    for file in (*files, repo.common_dir / "info" / "attributes"):
-        with suppress(OSError):
-            words.update(read_regular(file).decode("utf-8", "replace").split())
-    return {word.removeprefix("filter=") for word in words if word.startswith("filter=")}
-
-
-def own_filters(repo: Repository) -> list[str]:
-    """Filters that git would start here and that are not the user's own in all repositories."""
-
-    def named(*scope: str) -> set[bytes]:
-        asked = ("--null", "--get-regexp", r"^filter\..*\.(clean|process)$")
-        return set(repo.git.attempt("config", *scope, *asked).stdout.split(b"\0"))
-
-    theirs = named() - named("--global", "--includes") - named("--system", "--includes")
-    return sorted(printable(os.fsdecode(entry.partition(b"\n")[0])) for entry in theirs if entry)
 
 
 def _committing(repo: Repository, story_files: Collection[str]) -> Iterator[Finding]:
@@ -185,25 +172,21 @@ def _signing(repo: Repository, store: Path | None) -> Iterator[Finding]:
         return
     if store is None:
         yield Finding(Level.INFO, "commits are to be signed; not tried here", code="signing")
-    elif problem := _signing_problem(repo, store):
+        return
+    prepare(store)
+    git = repo.git.confined(None).writing().adapted(env=object_variables(store, repo.objects))
+    try:
+        tree = git.line("hash-object", "-t", "tree", "-w", os.devnull)
+        args = ("commit-tree", "-S", "-m", "can this be signed?", tree)
+        ended = git.attempt(*args, timeout_s=_SIGNING_TIMEOUT_S)
+        problem = first_lines(ended.stderr) if ended.returncode else ""
+        if ended.timed_out:
+            problem = "it waits for something, probably a passphrase"
+    except RepositoryError as error:
+        problem = error.message
+    if problem:
         message = f"commits are to be signed, but signing fails: {problem}"
         fix = "unlock the key for this session, or set commit.gpgSign to false here"
         yield Finding(Level.ERROR, message, fix, "signing")
     else:
         yield Finding(Level.INFO, "commits are signed", code="signing")
-
-
-def _signing_problem(repo: Repository, store: Path) -> str:
-    """Sign a commit that nobody will ever see."""
-    private_git.prepare(store)
-    git = repo.git.confined(None).writing().adapted(env=object_variables(store, repo.objects))
-    try:
-        tree = git.line("hash-object", "-t", "tree", "-w", os.devnull)
-    except RepositoryError as error:
-        return error.message
-    ended = git.attempt(
-        "commit-tree", "-S", "-m", "can this be signed?", tree, timeout_s=_SIGNING_TIMEOUT_S
-    )
-    if ended.timed_out:
-        return "it waits for something, probably a passphrase"
-    return "" if ended.returncode == 0 else first_lines(ended.stderr)

@@ -1,23 +1,14 @@
 """An index and objects of our own, so that measuring never writes into the user's `.git`.
 
-The index starts as a copy of the user's (whose cached file times make the first look cheap), then
-lives its own life under `.ralph/`: after each measurement it holds exactly what the work tree
-holds, untracked files included.  The next `git status` against it therefore lists only what changed
-since, and nothing listed means nothing to do.
+The index starts as a copy of the user's, whose cached file times make the first look cheap.  After
+each measurement it holds what the work tree holds, untracked files included, so the next `git
+status` against it lists only what changed since.  A session's loop is a new process every turn, so
+its index is `kept`, and believed only while it is the very file that was left.
 
-A run has an index as long as its process lives.  A session's loop is a new process every turn, so
-its index is `kept`: what is known of it lies beside it and is believed only while the index file is
-the very one that was left.
-
-New objects go to `.ralph/objects`, with the user's as alternates, so that none is stored twice.
-Every measurement may leave loose ones behind.  Once there are many, those that named trees still
-need are packed and the rest goes.
-
-Hooks, split indexes, lazy fetching and external clean filters (git-lfs writes into `.git/lfs`) are
-switched off; git's own conversions (line endings) are not.
+New objects have the user's as alternates, so that none is stored twice.  Hooks, split indexes, lazy
+fetching and external clean filters (git-lfs writes into `.git/lfs`) are switched off; git's own
+conversions (line endings) are not.
 """
-
-from __future__ import annotations
 
 import hashlib
 import itertools
@@ -33,20 +24,13 @@ from ralphloop.atomic import is_alive
 from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
 from ralphloop.proc.run import Answering
-from ralphloop.repo.git import STATUS_ARGS, Git, StatusReport, nul_ended, parse_status
-from ralphloop.repo.own_files import OwnFiles
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.git import HELD_OPEN, Git, nul_ended
+from ralphloop.repo.work_tree import OwnFiles, Repository
 from ralphloop.room import cannot_write, claim
 
-MAX_TEXT = 1024 * 1024
-MAX_TEXTS = 32 * 1024 * 1024
-MAX_LOOSE_OBJECTS = 20_000
-MAX_STORE_BYTES = 256 * 1024 * 1024
-_PACK_TIMEOUT_S = 300.0
-_UPDATE_TIMEOUT_S = 600.0
+UPDATE_TIMEOUT_S = 600.0
 _ASK_TIMEOUT_S = 30.0
 _MOST_ASKED = 500
-_BATCH = ("cat-file", "--batch")
 _CONFIG = (
     f"core.hooksPath={os.devnull}",
     "core.splitIndex=false",
@@ -65,8 +49,6 @@ _Stamps = tuple[tuple[int, int, int] | None, ...]
 
 
 class Left(Value, kw_only=True):
-    """What the turn before knew of a kept index."""
-
     index: tuple[int, int, int] | None  # the file itself
     premises: _Stamps
     own: tuple[str, ...]
@@ -77,8 +59,6 @@ class Left(Value, kw_only=True):
 
 
 class PrivateIndex:
-    """The index file `.ralph/git-index-<pid>-<n>` and the git commands that use it."""
-
     def __init__(self, repo: Repository, store: Path, own: OwnFiles, *, kept: bool = False) -> None:
         # One file for each that measures: another's would move under the tree it remembers.
         name = "kept" if kept else f"{os.getpid()}-{next(_numbers)}"
@@ -116,7 +96,6 @@ class PrivateIndex:
         return left
 
     def leave(self, tree: str, head: str | None) -> None:
-        """Note what the next turn has to know of a kept index."""
         if self._notes is None or self._seeded_for is None:
             return
         left = Left(
@@ -136,12 +115,29 @@ class PrivateIndex:
         if self._seeded_for == self._premises() and self.path.exists():
             return False
         self.discard()
-        self._filters, self._git = self._switched_off_filters(), None
+        # Every configured clean filter becomes no filter.
+        args = ("config", "-z", "--name-only", "--get-regexp", r"^filter\.")
+        keys = self._repo.git.names(*args, ok=(0, 1))
+        drivers = {key.removeprefix("filter.").rpartition(".")[0] for key in keys}
+        self._filters = tuple(
+            f"filter.{driver}.{setting}"
+            for driver in sorted(drivers)
+            for setting in ("clean=", "process=", "required=false")
+        )
+        self._git = None
         users = self._repo.git_dir / "index"
         if users.exists():
             # With its time: git takes entries as new as the index file for possibly changed.
-            _copy(users, self.path)
-        self._drop_own_files()
+            # `shutil` would bring every archive format along.
+            seen = users.stat()
+            self.path.write_bytes(users.read_bytes())
+            os.utime(self.path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+        records = self.git().run("ls-files", "-z", "--stage").split(b"\0")
+        self._has_submodules = any(record.startswith(b"160000 ") for record in records)
+        self._git = None
+        paths = (record.partition(b"\t")[2] for record in records if record)
+        ours = [path for path in paths if os.fsdecode(path) in self._own]
+        update_index(self.git(), self._repo, [], ours)
         self._seeded_for = self._premises()
         return True
 
@@ -155,27 +151,6 @@ class PrivateIndex:
         self._seeded_for = None
         self._trees.clear()
         self._let_go()
-
-    def status(self) -> StatusReport:
-        """What changed since this index was last brought up to date."""
-        args = (*STATUS_ARGS, *self._repo.only)
-        return parse_status(self.git().run(*args, timeout_s=_UPDATE_TIMEOUT_S))
-
-    def ignored(self) -> frozenset[bytes]:
-        """Paths in this index that the user's rules ignore."""
-        args = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
-        return frozenset(path for path in self.git().run(*args).split(b"\0") if path)
-
-    def tree_of(self, commit: str | None) -> str:
-        """The tree of a commit without our own files."""
-        if commit is None:
-            return self.with_files("", {})
-        paths = self.git().names("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
-        ours = {os.fsencode(path): None for path in paths if path in self._own}
-        return self.with_files(self.git().line("rev-parse", f"{commit}^{{tree}}"), ours)
-
-    def write_tree(self) -> str:
-        return self.git().line("write-tree", "--missing-ok")
 
     def with_files(self, tree: str, changed: Mapping[bytes, tuple[bytes, bytes] | None]) -> str:
         """A tree with other files at some paths, or none; the index stays as it is."""
@@ -210,10 +185,10 @@ class PrivateIndex:
         return made
 
     def _entries(self, tree: str) -> dict[bytes, _Leaf]:
-        """What a directory holds, by name."""
         if tree and tree not in self._trees:
-            asked = self.ask(b"%s\n" % tree.encode(), *_BATCH, echo=b"%s missing\n") or b""
-            told, _, content = asked.removesuffix(b"\n").partition(b"\n")
+            question = (b"%s\n" % tree.encode(), "cat-file", "--batch")
+            answer = self.ask(*question, echo=b"%s missing\n") or b""
+            told, _, content = answer.removesuffix(b"\n").partition(b"\n")
             if told != b"%s tree %d" % (tree.encode(), len(content)):
                 raise RepositoryError(f"the tree {tree} cannot be read")
             self._trees[tree] = content
@@ -234,7 +209,9 @@ class PrivateIndex:
         held, times = self._held.pop(args, (None, 0))
         if held is None:
             try:
-                held = self.git().held_open(*args)
+                git = self.git()
+                argv = git.command("-c", HELD_OPEN, *args)
+                held = Answering(argv, cwd=git.cwd, env=git.environment)
             except OSError:
                 return None  # whoever asks another way is told why
         mark = b"end " + os.urandom(8).hex().encode()
@@ -273,25 +250,6 @@ class PrivateIndex:
         """What, when changed, makes the index's idea of ignored or absent paths wrong."""
         return tuple(map(_stamp, self._premise_files))
 
-    def _switched_off_filters(self) -> tuple[str, ...]:
-        """Settings that turn every configured clean filter into no filter."""
-        args = ("config", "-z", "--name-only", "--get-regexp", r"^filter\.")
-        keys = os.fsdecode(self._repo.git.run(*args, ok=(0, 1))).split("\0")
-        drivers = {key.removeprefix("filter.").rpartition(".")[0] for key in keys if key}
-        return tuple(
-            f"filter.{driver}.{setting}"
-            for driver in sorted(drivers)
-            for setting in ("clean=", "process=", "required=false")
-        )
-
-    def _drop_own_files(self) -> None:
-        records = self.git().run("ls-files", "-z", "--stage").split(b"\0")
-        self._has_submodules = any(record.startswith(b"160000 ") for record in records)
-        self._git = None
-        paths = (record.partition(b"\t")[2] for record in records if record)
-        ours = [path for path in paths if os.fsdecode(path) in self._own]
-        update_index(self.git(), self._repo, [], ours)
-
 
 def update_index(
     git: Git,
@@ -309,14 +267,7 @@ def update_index(
         # --info-only must come before the paths it applies to
         how = ("--add", "--remove", "--replace", *(() if keep_content else ("--info-only",)))
         args = ("update-index", "-z", *how, "--stdin")
-        git.run(*args, stdin=here, timeout_s=_UPDATE_TIMEOUT_S)
-
-
-def _copy(source: Path, target: Path) -> None:
-    """A copy with the same times; `shutil` would bring every archive format along."""
-    seen = source.stat()
-    target.write_bytes(source.read_bytes())
-    os.utime(target, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+        git.run(*args, stdin=here, timeout_s=UPDATE_TIMEOUT_S)
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:
@@ -352,70 +303,18 @@ def store_object(store: Path, object_format: str, content: bytes, kind: bytes = 
     """Write a loose object; cheaper than a process for each."""
     body = b"%s %d\0%s" % (kind, len(content), content)
     name = hashlib.new(object_format, body, usedforsecurity=False).hexdigest()
-    target = store / name[:2] / name[2:]
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
+    directory = f"{store}/{name[:2]}"
+    target = f"{directory}/{name[2:]}"
+    # Not by `pathlib`: this is done for every changed file and every directory above it.
+    if not os.path.exists(target):  # noqa: PTH110
+        if not os.path.isdir(directory):  # noqa: PTH112
+            os.makedirs(directory, exist_ok=True)  # noqa: PTH103
         # A name nobody can foresee: an agent may know what it wrote, and where we keep that.
-        temporary = target.with_name(f"tmp_{os.urandom(8).hex()}")
-        with temporary.open("xb") as file:
+        temporary = f"{target}.{os.urandom(8).hex()}"
+        with open(temporary, "xb") as file:  # noqa: PTH123
             file.write(zlib.compress(body, 1))
-        temporary.replace(target)
+        os.replace(temporary, target)  # noqa: PTH105
     return name
-
-
-def contents(git: Git, names: Iterable[str]) -> dict[str, bytes]:
-    """Blobs by name; missing and large ones are left out."""
-    wanted: list[str] = []
-    total = 0
-    for name, size in sizes(git, "blob", names).items():
-        if size <= MAX_TEXT and total + size <= MAX_TEXTS:
-            total += size
-            wanted.append(name)
-    output = git.run("cat-file", "--batch", stdin=_lines(wanted)) if wanted else b""
-    found, at = {}, 0
-    while at < len(output):
-        start = output.index(b"\n", at) + 1
-        name, _, length = output[at : start - 1].decode().split(" ")
-        found[name] = output[start : start + int(length)]
-        at = start + int(length) + 1
-    return found
-
-
-def sizes(git: Git, kind: str, names: Iterable[str]) -> dict[str, int]:
-    """Those objects of a kind that are there, with their sizes."""
-    asked = _lines(sorted(set(names)))
-    said = git.run("cat-file", "--batch-check", stdin=asked).decode() if asked else ""
-    fields = (line.split(" ") for line in said.splitlines())
-    return {name: int(size[0]) for name, found, *size in fields if found == kind and size}
-
-
-def prune(git: Git, store: Path, keep: Iterable[str]) -> None:
-    """Once the store has grown too large, keep only what the given trees need."""
-    loose, packs = stored_files(store)
-    size = sum(file.stat().st_size for file in (*loose, *packs))
-    if len(loose) <= MAX_LOOSE_OBJECTS and size <= MAX_STORE_BYTES:
-        return
-    new = ""
-    if trees := sizes(git, "tree", keep):
-        (store / "pack").mkdir(exist_ok=True)
-        # --missing: content too plentiful to keep is named in trees without being there
-        args = ("pack-objects", "--quiet", "--revs", "--local", "--missing=allow-any")
-        packed = git.run(
-            *args, f"{store}/pack/pack", stdin=_lines(trees), timeout_s=_PACK_TIMEOUT_S
-        )
-        new = packed.decode().strip()
-    for file in (*loose, *packs):
-        if not new or new not in file.name:
-            file.unlink(missing_ok=True)
-
-
-def stored_files(store: Path) -> tuple[list[Path], list[Path]]:
-    """Loose objects, and packs with their companions."""
-    return list(store.glob("[0-9a-f][0-9a-f]/*")), list(store.glob("pack/*"))
-
-
-def _lines(names: Iterable[str]) -> bytes:
-    return b"".join(name.encode() + b"\n" for name in names)
 
 
 def make_directory(directory: Path) -> None:

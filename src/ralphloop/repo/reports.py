@@ -1,15 +1,13 @@
-"""What test runners report, test by test, made one `TestReport`.
+"""What test runners tell: what became of each test, which failed, and whether any ran at all.
 
-Three sources: JUnit files (pytest's, or of anything that writes them), the lines our own small
-reporters write from inside a runner that has no such file, and plain output that names every test.
-Everything that is read was written by programs we do not control: sizes are bounded, and what
-cannot be read is no report, never an empty one.
+All of it was written by programs we do not control: sizes are bounded, patterns anchored and
+without nested repetition, and what cannot be read is no report, never an empty one.  A runner is
+known by its lines, not by the command, because most run behind `make`, `npm` or `tox`.  Names are
+without line numbers, so that a test has the same one after an edit.
 
-A test that fails because something cannot be imported did not fail by what the code does, whoever
-raised it: it counts as an error, like one that could not be collected or set up.
+A test that fails because something cannot be imported did not fail by what the code does: it counts
+as an error, like one that could not be collected or set up.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -19,8 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ralphloop.core.proof import TestCounts, TestReport
-from ralphloop.text.lazy_regex import LazyRegex
-from ralphloop.text.plain import clean
+from ralphloop.text.plain import LazyRegex, clean
 
 MOST_NAMES = 50_000
 _LARGEST_FILE = 64 << 20
@@ -61,7 +58,6 @@ def tally(results: Results) -> TestReport | None:
 
 
 def failures(results: Results) -> Iterator[str]:
-    """The rows that failed, by their full names."""
     return (name + row for name, ended, row, _ in results if ended in _FAILED)
 
 
@@ -71,12 +67,6 @@ def _failed(words: str) -> tuple[str, str]:
     return ("errors" if _IMPORT.match(said) else "failed"), said
 
 
-def _folded(name: str) -> tuple[str, str]:
-    """The function a row of a parameter table belongs to, and the row."""
-    function, bracket, row = name.partition("[") if name.endswith("]") else (name, "", "")
-    return (function, bracket + row) if function else (name, "")
-
-
 # --- files -----------------------------------------------------------------------------------
 
 
@@ -84,39 +74,35 @@ def read_junit(paths: Iterable[Path]) -> Results | None:
     """What JUnit files say; None where one cannot be read."""
     from xml.etree.ElementTree import ParseError
 
-    from junitparser import JUnitXmlError
+    import junitparser as junit
 
-    try:
-        return [case for path in paths for case in _junit_cases(path)]
-    except (OSError, ParseError, JUnitXmlError, RecursionError, ValueError):
-        return None
+    class Located(junit.TestCase):  # the library's own way to know more attributes
+        file = junit.Attr()
 
-
-def _junit_cases(path: Path) -> Iterator[TestResult]:
-    from junitparser import Attr, Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
-
-    class Located(TestCase):  # the library's own way to know more attributes
-        file = Attr()
-
-    class Suite(TestSuite):
+    class Suite(junit.TestSuite):
         testcase = Located
 
-    class Document(JUnitXml):
+    class Document(junit.JUnitXml):
         testsuite = Suite
 
-    if path.stat().st_size > _LARGEST_FILE:
-        raise ValueError("too large")
-    for case in chain.from_iterable(Document.fromfile(str(path))):
-        name, row = _junit_name(
-            getattr(case, "file", "") or "", case.classname or "", case.name or ""
-        )
-        kinds = {type(result): result for result in reversed(case.result)}
-        ended, said = "skipped" if Skipped in kinds else "passed", ""
-        if wrong := kinds.get(Failure) or kinds.get(Error):
-            ended, said = _failed(wrong.message or wrong.type or wrong.text or "")
-        if Error in kinds or (wrong and case.name == case.classname):
-            ended = "errors"  # a file that could not be loaded stands for itself
-        yield TestResult(name[:_LONGEST_NAME], ended, row[:_LONGEST_NAME], said)
+    results = Results()
+    try:
+        for path in paths:
+            if path.stat().st_size > _LARGEST_FILE:
+                return None
+            for case in chain.from_iterable(Document.fromfile(str(path))):
+                file = getattr(case, "file", "") or ""
+                name, row = _junit_name(file, case.classname or "", case.name or "")
+                kinds = {type(result): result for result in reversed(case.result)}
+                ended, said = "skipped" if junit.Skipped in kinds else "passed", ""
+                if wrong := kinds.get(junit.Failure) or kinds.get(junit.Error):
+                    ended, said = _failed(wrong.message or wrong.type or wrong.text or "")
+                if junit.Error in kinds or (wrong and case.name == case.classname):
+                    ended = "errors"  # a file that could not be loaded stands for itself
+                results.append(TestResult(name[:_LONGEST_NAME], ended, row[:_LONGEST_NAME], said))
+    except (OSError, ParseError, junit.JUnitXmlError, RecursionError, ValueError):
+        return None
+    return results
 
 
 def _junit_name(file: str, group: str, name: str) -> tuple[str, str]:
@@ -126,7 +112,9 @@ def _junit_name(file: str, group: str, name: str) -> tuple[str, str]:
     module = file.rpartition(".")[0].replace("/", ".").replace("\\", ".")
     if file and not group and name == module:
         return file, ""  # it could not be collected
-    name, row = _folded(name)
+    # The function a row of a parameter table belongs to, and the row.
+    function, bracket, rest = name.partition("[") if name.endswith("]") else (name, "", "")
+    name, row = (function, bracket + rest) if function else (name, "")
     if module and (group == module or group.startswith(f"{module}.")):
         classes = group[len(module) + 1 :].split(".") if group != module else []
         return "::".join([file, *classes, name]), row
@@ -141,16 +129,14 @@ def read_lines(path: Path) -> Results | None:
         written = [json.loads(line) for line in path.read_text("utf-8", "replace").splitlines()]
         if not written or written[-1] != "end":
             return None
-        return list(_line_results([line for line in written if line != "end"]))
+        results = Results()
+        for name, ended, *why in (line for line in written if line != "end"):
+            failed, said = _failed(str(why[0]) if why else "")
+            how = failed if ended == "failed" else _ENDINGS[ended]
+            results.append(TestResult(str(name)[:_LONGEST_NAME], how, said=said))
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
-
-
-def _line_results(written: list[list[str]]) -> Iterator[TestResult]:
-    for name, ended, *why in written:
-        failed, said = _failed(str(why[0]) if why else "")
-        how = failed if ended == "failed" else _ENDINGS[ended]
-        yield TestResult(str(name)[:_LONGEST_NAME], how, said=said)
+    return results
 
 
 # --- plain output ----------------------------------------------------------------------------
@@ -224,7 +210,6 @@ def read_tap(text: str) -> Results:
 
 # --- counts ----------------------------------------------------------------------------------
 
-_LAST_LINES = 400
 _COUNTED = (
     ("passed", LazyRegex(r"\b(\d{1,9}) (?:passed|passing|tests? passed)\b")),
     (
@@ -249,7 +234,7 @@ _NODE_WORDS = {"pass": "passed", "fail": "failed", "skipped": "skipped", "todo":
 
 def read_counts(text: str) -> TestCounts | None:
     """The numbers in the last lines of a runner's output; None where there are none."""
-    last = "\n".join(text.splitlines()[-_LAST_LINES:])
+    last = "\n".join(text.splitlines()[-400:])
     numbers: dict[str, int] = {}
 
     def add(what: str, number: str | None) -> None:
@@ -265,3 +250,153 @@ def read_counts(text: str) -> TestCounts | None:
         rest = numbers.get("failed", 0) + numbers.get("skipped", 0)
         numbers["passed"] = max(0, ran - rest)
     return TestCounts(**numbers) if numbers else None
+
+
+# --- output ----------------------------------------------------------------------------------
+
+MAX_NAMES = 50  # of failing tests
+_LONGEST_LINE = 1_000
+
+
+def plain_text(output: bytes) -> str:
+    """Output as text without colours, control characters and overwritten progress lines."""
+    lines = output.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+    return clean("\n".join(line.rpartition("\r")[2] for line in lines))
+
+
+# --- failing tests ---------------------------------------------------------------------------
+
+_SIGN = LazyRegex(r"FAIL|ERROR|Failed|●|✖|<<<|not ok|^rspec |^\d+\) ")
+# A line that names a test by itself, and how the name is put together.
+_ONE_LINERS = [
+    (LazyRegex(expression), name)
+    for expression, name in (
+        # pytest: the summary, one test a line, and the same by xdist
+        (r"^(?:FAILED|ERROR) (\S+(?:::.*?|\.py))(?: - .*)?$", r"\1"),
+        (r"^(?:\[gw\d+\] \[ *\d+%\] )?(\S+::.*) (?:FAILED|ERROR)(?: +\[ *\d+%\])?$", r"\1"),
+        (r"^\[gw\d+\] \[ *\d+%\] (?:FAILED|ERROR) (\S+::.*)$", r"\1"),
+        # unittest, whose newer versions name the test twice
+        (r"^(?:FAIL|ERROR): (\w+) \(([\w.<>-]+\.\1)\)", r"\2"),
+        (r"^(?:FAIL|ERROR): (\w+) \(([\w.<>-]+)\)", r"\2.\1"),
+        (r"^\s*FAIL\s+(\S+\.\w+ > .+)$", r"\1"),  # vitest
+        (r"^test (\S.*) \.\.\. FAILED$", r"\1"),  # cargo
+        # maven, older and newer, and gradle
+        (r"^\[ERROR\]\s+(\w+)\(([\w.$]+)\)(?: --| ) ?Time elapsed:.*<<< ", r"\2.\1"),
+        (r"^\[ERROR\]\s+(?!Tests run:)(\S.*?)(?: --| ) ?Time elapsed:.*<<< ", r"\1"),
+        (r"^(\w\S* > .+) FAILED$", r"\1"),
+        (r"^\d+\) (\w[\w\\]*::\w.*)$", r"\1"),  # phpunit
+        (r"^\s+Failed (\w\S*.*?) \[[<\d].*\]$", r"\1"),  # dotnet
+        (r"^\s*not ok \d+ -? ?(?!.*# (?:TODO|SKIP))(\S.*?)(?: # .*)?$", r"\1"),  # TAP
+        (r"^\s*✖ (\S.*?) \([\d.]+ms\)$", r"\1"),  # node's own reporter
+        (r"^rspec (\S+?)(?::\d+|\[[\d:]+\])* # (.+)$", r"\1 \2"),
+    )
+]
+
+
+def failing_tests(text: str) -> tuple[str, ...]:
+    """Names of failing tests in the order they are told, at most MAX_NAMES."""
+    lines = [line[:_LONGEST_LINE] for line in text.splitlines() if _SIGN.search(line)]
+    names: dict[str, None] = {}
+    for name in chain(_mocha(text), _line_by_line(lines), failures(read_go(text))):
+        names.setdefault(name.strip()[:_LONGEST_NAME])
+        if len(names) >= MAX_NAMES:
+            break
+    return tuple(names)
+
+
+_JEST_FILE = LazyRegex(r"^\s*FAIL\s+(\S+\.\w+)(?: \([\d.]+ m?s\))?$")
+_JEST_TEST = LazyRegex(r"^\s{1,8}● (.+)$")
+_NO_TEST_NAMES = ("Console", "Validation", "Deprecation", "Cannot log after")
+
+
+def _line_by_line(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        for expression, name in _ONE_LINERS:
+            if found := expression.match(line):
+                yield found.expand(name)
+                break
+    file = ""  # jest tells it before its tests
+    for line in lines:
+        if found := _JEST_FILE.match(line):
+            file = found[1]
+        elif (found := _JEST_TEST.match(line)) and not found[1].startswith(_NO_TEST_NAMES):
+            whole_file = found[1].startswith("Test suite failed to run")
+            yield file if whole_file and file else found[1]
+
+
+_MOCHA_COUNT = LazyRegex(r"^ +\d+ failing$", re.MULTILINE)
+_MOCHA_ENTRY = LazyRegex(r"^ +\d+\) (\S.*)$")
+
+
+def _mocha(text: str) -> Iterator[str]:
+    """After `2 failing`, each entry is a title over several lines up to a colon."""
+    found = _MOCHA_COUNT.search(text)
+    title: list[str] = []
+    for line in text[found.end() :].splitlines()[:5_000] if found else ():
+        if entry := _MOCHA_ENTRY.match(line[:_LONGEST_LINE]):
+            title = [entry[1]]
+        elif title:
+            title.append(line.strip()[:_LONGEST_LINE])
+        if title and (title[-1].endswith(":") or not title[-1] or len(title) > 8):
+            yield " ".join(title).strip().removesuffix(":")
+            title = []
+
+
+# --- no tests at all -------------------------------------------------------------------------
+
+_SOME_RAN = LazyRegex(
+    r"""
+    \b[1-9]\d*\ (?:passed|passing|failed|failing|tests?\ (?:passed|completed|successful))\b
+    | \bRan\ [1-9]\d*\ test
+    | ^running\ [1-9]\d*\ test
+    | \bTests\ run:\ [1-9]
+    | ^ok[ \t]+\S+[ \t]+(?:\(cached\)|[\d.]+s)(?!.*\[no\ tests\ to\ run\])
+    | ^[ \t]*---\ (?:PASS|FAIL):
+    | \b[1-9]\d*\ examples?,
+    | ^OK\ \([1-9]
+    | \b(?:Passed|Total|Total\ tests):\s+[1-9]
+    | ^(?:\#|ℹ)\ tests\ [1-9]
+    | \b[1-9]\d*\ errors?\b
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+# Runners that fail because there was nothing to run.
+_NOTHING_FAILS = LazyRegex(
+    r"""
+    ^(?:=+\ )?(?:\d+\ deselected,\ )?no\ tests\ (?:ran|collected)\b
+    | ^(?:=+\ )?\d+\ deselected\ in\b
+    | ^NO\ TESTS\ RAN
+    | ^Ran\ 0\ tests\ in
+    | ^[ \t]*(?:Error:\ )?No\ tests?\ (?:files\ )?found\b
+    | ^No\ tests\ executed!
+    | ^>\ No\ tests\ found\ for\ given\ includes
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+# Runners that call it a success.
+_NOTHING_PASSES = LazyRegex(
+    r"""
+    ^[ \t]+0\ passing\b
+    | ^0\ examples,\ 0\ failures$
+    | ^No\ examples\ found
+    | \[no\ test\ files\]$
+    | \[no\ tests\ to\ run\]$
+    | ^running\ 0\ tests$
+    | ^(?:\[INFO\]\ )?No\ tests\ to\ run
+    | ^\[INFO\]\ Tests\ run:\ 0,
+    | ^>\ Task\ \S*[tT]est\S*\ NO-SOURCE$
+    | \bNo\ test\ is\ available\ in\b
+    | \bNo\ test\ matches\ the\ given\ testcase\ filter
+    | ^(?:\#|ℹ)\ tests\ 0$
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+
+
+def collected_nothing(text: str, exit_code: int) -> bool:
+    """True where a test runner ran and found no test to run: neither red nor green."""
+    if _SOME_RAN.search(text):
+        return False
+    if _NOTHING_FAILS.search(text):
+        return not failing_tests(text)
+    return exit_code == 0 and bool(_NOTHING_PASSES.search(text))

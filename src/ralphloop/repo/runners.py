@@ -1,16 +1,9 @@
 """Which test runner a check is, also behind `npm test`, `make test` or a script.
 
-The runners are data (`data/runners.toml`).  A check is looked through: words that only start
-something else are stepped over, scripts of package.json, recipes of a Makefile and shell scripts
-are read, a few steps deep.  Exactly one call of one runner must come out of it, else the check is
-of no known runner: nothing is guessed.  Nothing is run.  What was read on the way decides what a
-check does; a file that it merely reads, or a test that a runner is told to run, does not.
-
-The user's command line stays as it is.  The environment makes a runner report; only an experiment,
-which wants some files and nothing else, calls the runner itself.
+A check is looked through, a few steps deep; nothing is run, and nothing guessed: unless exactly one
+call of one runner comes out of it, it is of no known runner.  What was read on the way decides what
+a check does; a file that it merely reads, or a test that a runner is told to run, does not.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -21,17 +14,16 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from importlib.resources import files
-from itertools import pairwise, zip_longest
+from itertools import pairwise, takewhile, zip_longest
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
 from ralphloop.core.model import Value
+from ralphloop.core.proof import is_test_path
 from ralphloop.repo.git import printable
-from ralphloop.stacks.detect import parsed
-from ralphloop.text.test_paths import is_test_path
+from ralphloop.stacks.detect import parsed, value_at
 
 Read = Callable[[str], str]  # the text of a file; empty: there is none
 REPORTERS = Path(str(files("ralphloop.repo") / "data" / "reporters"))
@@ -62,7 +54,6 @@ class KnownRunner(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     canary: str = ""
 
     def obeys(self, path: str) -> bool:
-        """Whether it reads its settings from a file of this name."""
         name = PurePosixPath(path).name
         return any(fnmatchcase(name, pattern) for pattern in self.settings)
 
@@ -79,12 +70,11 @@ class KnownRunner(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if not keys or content is None:
             return None
         document = parsed(path, content.decode("utf-8", "replace"))
-        return {key: found for key in keys if (found := _at(document, key)) is not None} or None
+        found = {key: value_at(document, key) for key in keys}
+        return {key: value for key, value in found.items() if value is not None} or None
 
 
 class FoundRunner(Value, frozen=True, kw_only=True):
-    """A runner in a check, and how it is called there."""
-
     runner: KnownRunner
     argv: tuple[str, ...]  # the call itself
     first: int  # the word of it that is the runner's first own
@@ -110,19 +100,21 @@ class FoundRunner(Value, frozen=True, kw_only=True):
 
     def apart(self, paths: Sequence[str] | None, root: Path) -> tuple[str, ...]:
         """The call by itself, going on after failures, for these files if it can be told."""
-        runner, own = self.runner, list(self.argv[self.first :])
-        if paths and runner.only in ("arguments", "packages"):
-            own = _without_paths(own, runner.values, root)
-        else:
-            paths = ()
+        runner, own = self.runner, self.argv[self.first :]
+        if not paths or runner.only not in ("arguments", "packages"):
+            return (*self.argv[: self.first], *runner.early, *own, *runner.last)
+        kept = [  # without those that name what to run
+            word
+            for before, word in pairwise(("", *own))
+            if before in runner.values or word.startswith("-") or not _is_path(word, root)
+        ]
         if runner.only == "packages":
             paths = list(dict.fromkeys(f"./{PurePosixPath(path).parent}" for path in paths))
-        return (*self.argv[: self.first], *runner.early, *own, *runner.last, *paths)
+        return (*self.argv[: self.first], *runner.early, *kept, *runner.last, *paths)
 
 
 @cache
 def known_runners() -> tuple[KnownRunner, ...]:
-    """The table."""
     text = files("ralphloop.repo").joinpath("data/runners.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text)["runner"], tuple[KnownRunner, ...])
 
@@ -169,31 +161,12 @@ _LOADS = re.compile(
 _PLUGINS = re.compile(r"^pytest_plugins\s*=\s*(?:\[[^\]]*|\([^)]*|.*)", re.MULTILINE)
 
 
-def _at(document: object, key: str) -> object:
-    """The value under a dotted key; a key of the document itself may contain dots or colons."""
-    for part in key.split("."):
-        if not isinstance(document, Mapping):
-            return None
-        document = document.get(part)
-    return document
-
-
-def _without_paths(words: Sequence[str], values: Sequence[str], root: Path) -> list[str]:
-    """The words without those that name what to run."""
-    kept: list[str] = []
-    for before, word in pairwise(("", *words)):
-        is_value = before in values
-        names_tests = not word.startswith("-") and _is_path(word.partition("::")[0], root)
-        if is_value or not names_tests:
-            kept.append(word)
-    return kept
-
-
 def _is_path(word: str, root: Path) -> bool:
-    if "*" in word or word.startswith("./"):
+    name = word.partition("::")[0]
+    if "*" in name or name.startswith("./"):
         return True
     with suppress(OSError, ValueError):
-        return bool(word) and (root / word).exists()
+        return bool(name) and (root / name).exists()
     return False
 
 
@@ -216,33 +189,37 @@ _INTERPRETER = re.compile(r"(?:python|pypy|node|ruby|perl|php|deno|bun|tsx)[\d.]
 _CHECKING = re.compile(r"(?:^|/)(?:scripts?|tools?|bin|ci|hack)/|check|verif|test|lint|review")
 
 
-class _Search:
-    """Looks for runners in commands, and remembers the texts that it came through."""
-
-    def __init__(self, read: Read) -> None:
-        self._look = read
-        self.texts: dict[str, str] = {}
+class _Search(msgspec.Struct):
+    look: Read
+    texts: dict[str, str] = {}
 
     def calls(
         self,
         argv: tuple[str, ...],
-        env: Mapping[str, str] = MappingProxyType({}),
+        env: Mapping[str, str] | None = None,
         scripts: tuple[str, ...] = (),
     ) -> Iterator[FoundRunner]:
         """Every runner that a command calls, by itself or in scripts that it runs."""
-        argv, env = _bare(argv, env)
+        given, at = dict(env or {}), 0
+        while at < len(argv):  # what stands before the command, and sets its environment
+            if assigned := _ASSIGNMENT.fullmatch(argv[at]):
+                given[assigned[1]] = assigned[2]
+            elif PurePosixPath(argv[at]).name not in _STEP_OVER:
+                break
+            at += 1
+        argv = argv[at:]
         if not argv or len(scripts) > _DEEPEST:
             return
         if (first := _called(argv)) is not None:
             runner, start = first
             files = tuple(filter(None, scripts))
-            yield FoundRunner(runner=runner, argv=argv, first=start, env=dict(env), scripts=files)
+            yield FoundRunner(runner=runner, argv=argv, first=start, env=given, scripts=files)
             return
         for file, text in self._executed(argv):
             moved = False
             for command in _commands(text):
                 moved = moved or command[0] in ("cd", "pushd")
-                for found in self.calls(command, env, (*scripts, file)):
+                for found in self.calls(command, given, (*scripts, file)):
                     yield msgspec.structs.replace(found, callable=found.callable and not moved)
 
     def _executed(self, argv: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -261,11 +238,14 @@ class _Search:
                 yield from self._package_script(name)
         elif program in _MAKES:
             yield from self._recipes(program, rest)
-        elif (path := _script(argv, program)) and _is_shell(self._read(path)) and path == argv[0]:
-            yield path, self.texts[path.removeprefix("./")]
+        elif path := _script(argv, program):
+            text = self._read(path)
+            is_shell = text.startswith("#!") and text.partition("\n")[0].rstrip().endswith("sh")
+            if is_shell and path == argv[0]:
+                yield path, text
 
     def _package_script(self, name: str) -> Iterator[tuple[str, str]]:
-        texts = _at(parsed("package.json", self._look("package.json")), "scripts")
+        texts = value_at(parsed("package.json", self.look("package.json")), "scripts")
         known = texts if isinstance(texts, Mapping) else {}
         for part in (f"pre{name}", name, f"post{name}"):
             if isinstance(text := known.get(part), str):
@@ -274,18 +254,24 @@ class _Search:
             yield "", shlex.quote(name)  # `yarn jest` is a program, not a script
 
     def _recipes(self, program: str, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        file = next((name for name in _MAKES[program] if self._look(name)), None)
+        file = next((name for name in _MAKES[program] if self.look(name)), None)
         if file is None or any(word.startswith("-C") for word in words):
             return
-        recipes = _makefile(self._look(file))
+        recipes = _makefile(self.look(file))
         wanted = [word for word in words if not word.startswith("-") and "=" not in word]
-        for recipe in _needed(recipes, wanted or list(recipes)[:1]):
-            lines = self._noted(file, recipe).splitlines()
+        waiting, seen = wanted or list(recipes)[:1], set[str]()
+        while waiting:
+            name = waiting.pop(0)
+            if name in seen or name not in recipes:
+                continue
+            seen.add(name)
+            waiting += recipes[name].needs
+            lines = self._noted(file, "\n".join(recipes[name].lines)).splitlines()
             yield file, "\n".join(line.removeprefix("-") for line in lines)
 
     def _read(self, name: str) -> str:
         path = name.removeprefix("./")
-        self.texts[path] = self._look(path)
+        self.texts[path] = self.look(path)
         return self.texts[path]
 
     def _noted(self, file: str, text: str) -> str:
@@ -295,14 +281,20 @@ class _Search:
 
 
 def _called(argv: tuple[str, ...]) -> tuple[KnownRunner, int] | None:
-    """The runner that this command is, perhaps behind programs that only start others."""
+    """The runner that this command is, perhaps behind others, and where its own words begin."""
     head = PurePosixPath(argv[0]).name
     starts = head in _STARTERS or _PYTHON.fullmatch(head)
+    calls = [(runner, call.split()) for runner in known_runners() for call in runner.calls]
     for at in range(min(len(argv), _MOST_WORDS) if starts else 1):
-        for runner in known_runners():
-            for call in runner.calls:
-                if (after := _matches(call.split(), argv, at)) is not None:
-                    return runner, after
+        name, rest = PurePosixPath(argv[at]).name, argv[at + 1 :]
+        for runner, (first, *more) in calls:
+            if first != (argv[at] if first.startswith("-") else name):
+                continue
+            if len(more) == 1 and more[0].startswith("-"):
+                if more[0] in rest:
+                    return runner, at + 1
+            elif list(rest[: len(more)]) == more:
+                return runner, at + 1 + len(more)
     return None
 
 
@@ -314,20 +306,16 @@ def _script(argv: Sequence[str], program: str) -> str:
     return plain if _CHECKING.search(plain) and not (is_test_path(plain) and "-m" in argv) else ""
 
 
-def _package_scripts(program: str, rest: Sequence[str]) -> Sequence[str]:
+def _package_scripts(program: str, words: Sequence[str]) -> Sequence[str]:
     if program in ("run-s", "run-p", "npm-run-all"):
-        return rest
-    return _script_names(rest) if program in _MANAGERS else ()
-
-
-def _matches(call: Sequence[str], argv: Sequence[str], at: int) -> int | None:
-    """Where the runner's own words begin, if this call of it stands here."""
-    word = argv[at] if call[0].startswith("-") else PurePosixPath(argv[at]).name
-    if word != call[0]:
-        return None
-    if len(call) == 2 and call[1].startswith("-"):
-        return at + 1 if call[1] in argv[at + 1 :] else None
-    return at + len(call) if tuple(argv[at + 1 : at + len(call)]) == tuple(call[1:]) else None
+        return words
+    elsewhere = ("-w", "--workspace", "--prefix", "-C", "--filter")
+    if program not in _MANAGERS or any(word.startswith(elsewhere) for word in words):
+        return ()
+    plain = [word for word in words if not word.startswith("-")]
+    if plain[:1] in (["run"], ["run-script"], ["exec"], ["x"]):
+        return plain[1:2]
+    return ["test" if word == "t" else word for word in plain[:1]]
 
 
 # --- scripts as text: which commands stand in them; what cannot be told is no command ---------
@@ -339,35 +327,6 @@ _STEP_OVER = frozenset(
     "env cross-env cross-env-shell exec command time nice nohup stdbuf if then do else !".split()
 )
 _ENDS = frozenset({"&&", "||", ";", "|", "&", ";;", "\n"})
-
-
-def _bare(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The command without what stands before it, and the environment that was set there."""
-    given, at = dict(env), 0
-    while at < len(argv):
-        if found := _ASSIGNMENT.fullmatch(argv[at]):
-            given[found[1]] = found[2]
-        elif PurePosixPath(argv[at]).name not in _STEP_OVER:
-            break
-        at += 1
-    return argv[at:], given
-
-
-def _script_names(words: Sequence[str]) -> tuple[str, ...]:
-    """The script of package.json that a package manager is told to run."""
-    plain = [word for word in words if not word.startswith("-")]
-    if any(word.startswith(("-w", "--workspace", "--prefix", "-C", "--filter")) for word in words):
-        return ()  # somewhere else
-    if plain[:1] in (["run"], ["run-script"], ["exec"], ["x"]):
-        return tuple(plain[1:2])
-    return tuple("test" if word == "t" else word for word in plain[:1])
-
-
-def _is_shell(text: str) -> bool:
-    first = text.partition("\n")[0]
-    return first.startswith("#!") and any(
-        first.rstrip().endswith(shell) for shell in _SHELLS - {"."}
-    )
 
 
 def _commands(text: str) -> Iterator[tuple[str, ...]]:
@@ -384,13 +343,8 @@ def _commands(text: str) -> Iterator[tuple[str, ...]]:
                     words = []
                 else:
                     words.append(word)
-            if words := _before_redirection(words):
+            if words := list(takewhile(lambda word: word[0] not in "<>", words)):
                 yield tuple(words)
-
-
-def _before_redirection(words: list[str]) -> list[str]:
-    at = next((number for number, word in enumerate(words) if word[0] in "<>"), len(words))
-    return words[:at]
 
 
 _VARIABLE = re.compile(r"^(?:export )?(\w+)\s*(?::|\?|\+)?:?=\s*(.*)$")
@@ -404,7 +358,6 @@ class _Recipe(NamedTuple):
 
 
 def _makefile(text: str) -> dict[str, _Recipe]:
-    """Targets with what they need and do."""
     variables: dict[str, str] = {}
     recipes: dict[str, _Recipe] = {}
     current: list[str] = []
@@ -428,14 +381,3 @@ def _makefile(text: str) -> dict[str, _Recipe]:
         for _ in range(3):
             recipe.lines[:] = [_USE.sub(value, line)[:_LONGEST_LINE] for line in recipe.lines]
     return recipes
-
-
-def _needed(recipes: Mapping[str, _Recipe], wanted: Sequence[str]) -> Iterator[str]:
-    """The text of these recipes, and of those they need, each once."""
-    waiting, seen = list(wanted), set[str]()
-    while waiting:
-        name = waiting.pop(0)
-        if name not in seen and (recipe := recipes.get(name)):
-            seen.add(name)
-            waiting += recipe.needs
-            yield "\n".join(recipe.lines)

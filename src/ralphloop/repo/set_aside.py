@@ -1,31 +1,29 @@
 """Setting a stuck story aside: its leftovers are saved, then the work tree is as it was.
 
-Saved: everything that differs from the story's start, as one commit on top of the head the story
-started from, under `refs/ralph/set-aside/<run>/<n>`.  It is made with a temporary index, so that
-neither work tree nor index nor branch move, and one `git cherry-pick` brings it back later.
+Saved is what differs from the story's start, as one commit on the head it started from, under
+`refs/ralph/set-aside/<run>/<n>`: one `git cherry-pick` brings it back.  What the agent committed
+stays in history and is undone by an ordinary commit.  Nothing is restored where the work tree was
+dirty when the run began, or where the repository stands somewhere else by now.  Twice ends as once.
 
-Restored: exactly the paths that were saved, from the snapshot taken at the story's start.  What the
-agent committed stays in history and is undone by an ordinary commit.  Nothing is restored where the
-work tree was dirty when the run began, or where the repository stands somewhere else by now.
-Doing it twice, after a crash in between, ends the same.  A second chance gets it back as a patch,
-where nothing else has changed the same places.
+Where an agent left the branch of the run and its commits add to it, the branch simply has them.
+Anything else is kept under a ref, uncommitted files included, and taken out of the work tree.
 
-Going back to the branch of the run after an agent left it.  Where its commits add to the branch,
-the branch simply has them: index and work tree stay.  Anything else (an older commit, a branch
-without a past) is kept as one commit under a ref, files that were not committed included, and the
-work tree is as it was before the agent.
+A story is taken out again by an ordinary commit, tried on an index of its own first: where later
+work has changed the same places, nothing happens, and the commits that stand on it are named.  Our
+own files are not undone: the mark is changed by whoever owns it.
 """
-
-from __future__ import annotations
 
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from ralphloop.core.model import Value
+from ralphloop.errors import RepositoryError
 from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
 from ralphloop.repo.git import (
     PATHSPECS_ON_STDIN,
@@ -35,14 +33,12 @@ from ralphloop.repo.git import (
     nul_ended,
     printable,
 )
-from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.private_git import update_index
 from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter
-from ralphloop.repo.work_tree import Repository, patiently, wait_for_locks
+from ralphloop.repo.work_tree import OwnFiles, Repository, patiently, wait_for_locks
 
 LARGEST_SAVED_FILE = 100 * 1024 * 1024
 _TIMEOUT_S = 600.0
-_MAX_NOTES = 20
 _AS_A_PATCH = tuple(
     "diff-tree --root --no-commit-id -p --binary --full-index --no-renames --no-ext-diff"
     " --no-textconv".split()
@@ -57,15 +53,12 @@ class SetAside(Value, frozen=True, kw_only=True):
     problem: str = ""  # why the work tree is not as it was, apart from `left`
 
 
-class Aside:
-    """Work being put aside: saved under a ref, then taken out of the work tree."""
-
-    def __init__(self, repo: Repository, measure: Snapshotter, start: Snapshot, ref: str) -> None:
-        self.repo = repo
-        self.measure = measure
-        self.start = start
-        self.ref = ref
-        self.left: list[str] = []
+class Aside(msgspec.Struct):
+    repo: Repository
+    measure: Snapshotter
+    start: Snapshot
+    ref: str
+    left: list[str] = []
 
     def leftovers(self) -> list[Change]:
         """What differs from the start and can be saved; the rest is noted in `left`."""
@@ -75,7 +68,16 @@ class Aside:
             return []
         changes = self.measure.changes(self.start.tree, now.tree)
         kept = self.measure.kept(it.before for it in changes if it.before is not None)
-        return [change for change in changes if self._can_be_saved(change, kept)]
+        saved = []
+        for change in changes:
+            reason = _unsaveable(self.repo.root / change.path) if change.after is not None else ""
+            if not reason and change.before is not None and change.before not in kept:
+                reason = "its earlier content was not kept"
+            if reason:
+                self.left.append(f"{printable(change.path)} ({reason})")
+            else:
+                saved.append(change)
+        return saved
 
     def save(self, changes: list[Change], message: str, *onto: str) -> str:
         """A commit with the leftovers on top of these, or of the first head; its name."""
@@ -105,28 +107,14 @@ class Aside:
         if ended.returncode != 0:
             raise failure(args, ended, _TIMEOUT_S)
 
-    def committed(self) -> list[str]:
-        """What commits since the start touched: the work tree may be back where HEAD is not."""
-        paths = self.repo.paths_between(self.start.head, "HEAD")
-        return [path for path in paths if path not in self.measure.own]
-
     def obstacle(self) -> str:
         """Why the work tree must not be touched; empty where it may."""
-        operation = self.repo.unfinished_operation()
-        if operation is not None:
+        if operation := self.repo.unfinished_operation():
             return f"a {operation} is in progress"
         branch = self.repo.status().branch
         if branch != self.start.branch:
             return f"the branch is {branch or 'detached'} now, it was {self.start.branch}"
         return ""
-
-    def _can_be_saved(self, change: Change, kept: frozenset[str]) -> bool:
-        reason = _unsaveable(self.repo.root / change.path) if change.after is not None else ""
-        if not reason and change.before is not None and change.before not in kept:
-            reason = "its earlier content was not kept"
-        if reason:
-            self.left.append(f"{printable(change.path)} ({reason})")
-        return not reason
 
 
 def set_aside(
@@ -141,6 +129,7 @@ def set_aside(
 ) -> SetAside:
     """Save what a story left behind and, where that is safe, clean up after it."""
     aside = Aside(repo, measure, start, ref_name(run, number))
+    trailers = {"Ralph-Run": run, "Ralph-Story": story_id}
     wait_for_locks(repo)
     changes = aside.leftovers()
     commit = repo.commit_of(aside.ref)
@@ -148,13 +137,19 @@ def set_aside(
         saved = frozenset(repo.paths_between(aside.start.head, commit))
         changes = [change for change in changes if change.path in saved]
     elif changes:
-        subject = f"{story_id}: set aside"
-        commit = aside.save(changes, with_trailers(subject, _trailers(run, story_id)))
+        commit = aside.save(changes, with_trailers(f"{story_id}: set aside", trailers))
     obstacle = "the work tree was dirty when the run began" if dirty_at_start else aside.obstacle()
     problem = obstacle if commit else ""  # without leftovers there is nothing to clean
     if not obstacle:
-        problem = _clean(aside, changes, run, story_id)
-    left = tuple(aside.left[:_MAX_NOTES])
+        aside.restore(changes)
+        if repo.head() != (base := aside.start.head):
+            # Undo what the agent committed: the work tree may be back where HEAD is not.
+            theirs = (it for it in repo.paths_between(base, "HEAD") if it not in measure.own)
+            trailers |= {"Ralph-Set-Aside": aside.ref} if changes else {}
+            message = with_trailers(f"{story_id}: set aside, back to its start", trailers)
+            done = commit_paths(repo, [*(c.path for c in changes), *theirs], message)
+            problem = done.feedback if done.status is CommitStatus.REFUSED else ""
+    left = tuple(aside.left[:20])
     new_first = sorted(changes, key=lambda change: change.before is not None)
     files = () if obstacle else tuple(printable(change.path) for change in new_first)
     return SetAside(ref=aside.ref if commit else "", files=files, left=left, problem=problem)
@@ -176,21 +171,6 @@ def return_saved(repo: Repository, ref: str) -> str:
 def ref_name(run: str, number: int, kind: str = "set-aside") -> str:
     """Where what left the work tree in an iteration is kept: a story's leftovers, or lost work."""
     return f"refs/ralph/{kind}/{_NOT_IN_REFS.sub('-', run) or 'run'}/{number}"
-
-
-def _clean(aside: Aside, changes: list[Change], run: str, story_id: str) -> str:
-    """Restore, and undo what the agent committed; a problem in words, or nothing."""
-    aside.restore(changes)
-    if aside.repo.head() == aside.start.head:
-        return ""
-    trailers = _trailers(run, story_id) | ({"Ralph-Set-Aside": aside.ref} if changes else {})
-    message = with_trailers(f"{story_id}: set aside, back to its start", trailers)
-    done = commit_paths(aside.repo, [*(c.path for c in changes), *aside.committed()], message)
-    return done.feedback if done.status is CommitStatus.REFUSED else ""
-
-
-def _trailers(run: str, story_id: str) -> dict[str, str]:
-    return {"Ralph-Run": run, "Ralph-Story": story_id}
 
 
 def _unsaveable(path: Path) -> str:
@@ -217,7 +197,6 @@ def remove_file(root: Path, path: str) -> None:
 
 
 def write_files(repo: Repository, measure: Snapshotter, tree: str, paths: Iterable[str]) -> None:
-    """Write these files as a snapshot has them."""
     # The objects of it may be ours alone, but the conversions are the user's.
     with scratch_index(repo, tree, **measure.object_variables()) as git:
         args = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
@@ -227,12 +206,11 @@ def write_files(repo: Repository, measure: Snapshotter, tree: str, paths: Iterab
 def keep_files(repo: Repository, ref: str, files: Mapping[str, bytes], words: str) -> None:
     """Keep these contents, by paths from the repository's root, on top of HEAD."""
     head = tuple(filter(None, (repo.head(),)))
-    message = with_trailers(words, {})
     with scratch_index(repo, *head) as git:
         for path, content in files.items():
             blob = git.run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
             git.run("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
-        _keep(git, ref, message, *head)
+        _keep(git, ref, with_trailers(words, {}), *head)
 
 
 @contextmanager
@@ -292,7 +270,11 @@ def bring_back(
     aside.restore(changes)
     _stand_on(repo, branch, there, tip)
     aside.unstage()
-    _check_out_own(repo, head, there, own)
+    # Files of ours are in no snapshot: where the other place had others, the branch's return.
+    changed = repo.paths_between(head, there, "--diff-filter=d")
+    if paths := [path for path in changed if path in own]:
+        args = ("checkout", "--quiet", there, *PATHSPECS_ON_STDIN)
+        repo.git.writing().run(*args, stdin=literal_pathspecs(paths))
     return True
 
 
@@ -302,15 +284,64 @@ def _stand_on(repo: Repository, branch: str, commit: str, tip: str) -> None:
     git.run("symbolic-ref", "-m", why, "HEAD", ref)
 
 
-def _check_out_own(repo: Repository, head: str | None, there: str, own: OwnFiles) -> None:
-    """Files of ours are in no snapshot: where the other place had others, the branch's return."""
-    changed = repo.paths_between(head, there, "--diff-filter=d")
-    if paths := [path for path in changed if path in own]:
-        args = ("checkout", "--quiet", there, *PATHSPECS_ON_STDIN)
-        repo.git.writing().run(*args, stdin=literal_pathspecs(paths))
-
-
 def _is_used_elsewhere(repo: Repository, branch: str) -> bool:
     """Another work tree stands on it: its files would no longer fit."""
     listed = repo.git.line("worktree", "list", "--porcelain").splitlines()
     return f"branch refs/heads/{branch}" in listed
+
+
+# --- taking out ------------------------------------------------------------------------------
+
+_PATCH = tuple("diff --binary --full-index --no-renames --no-ext-diff --no-textconv".split())
+_APPLY = ("apply", "--cached", "--3way", "--whitespace=nowarn")
+
+
+class Undoing(Value, kw_only=True):
+    """A tree without the story, that could take the place of HEAD's."""
+
+    tree: str
+    paths: tuple[str, ...]  # that differ from HEAD
+
+
+def without(repo: Repository, shows: Sequence[str], own: OwnFiles) -> Undoing:
+    """HEAD without these commits or ranges (`A..B`, oldest first); raises if work stands on it."""
+    wait_for_locks(repo)
+    with scratch_index(repo, "HEAD") as git:
+        for show in reversed(shows):
+            first, _, last = show.partition("..")
+            old, new = (first, last) if last else (f"{show}~1", show)
+            paths = [path for path in repo.paths_between(old, new) if path not in own]
+            if not paths:
+                continue
+            specs = ("--", *(f":(literal,top){path}" for path in paths))
+            patch = repo.git.run(*_PATCH, new, old, *specs)
+            if git.attempt(*_APPLY, stdin=patch, timeout_s=_TIMEOUT_S).returncode:
+                args = ("log", "--max-count=3", "--format=%h %s", f"{new}..HEAD", *specs)
+                later = repo.git.run(*args).decode("utf-8", "replace").splitlines()
+                names = ", ".join(map(printable, later)) or "the story is out already"
+                raise RepositoryError(
+                    f"later work has changed the same places: {names}",
+                    "Send that back first, newest first, or revert by hand.",
+                )
+        tree = git.line("write-tree")
+    paths = repo.paths_between("HEAD", tree)
+    if dirty := sorted(set(paths) & set(repo.dirty_paths())):
+        names = ", ".join(map(printable, dirty[:3]))
+        raise RepositoryError(f"{names} has changes of yours", "Commit or stash them first.")
+    return Undoing(tree=tree, paths=tuple(paths))
+
+
+def take_out(
+    repo: Repository, undoing: Undoing, message: str, *, also: Iterable[str], keep: tuple[str, str]
+) -> None:
+    """Commit that tree, with `also` as on disk; `keep`, a ref and its commit, saves the attempt."""
+    git = repo.git.writing()
+    git.run("update-ref", *keep)
+    onto_disk = ("restore", f"--source={undoing.tree}", "--worktree", *PATHSPECS_ON_STDIN)
+    git.run(*onto_disk, stdin=literal_pathspecs(undoing.paths), timeout_s=_TIMEOUT_S)
+    made = commit_paths(repo, [*undoing.paths, *also], message)
+    if made.status is CommitStatus.REFUSED:
+        raise RepositoryError(
+            f"the story is out of the work tree, but the commit was refused: {made.feedback}",
+            "Commit it yourself; `git status` shows what changed.",
+        )

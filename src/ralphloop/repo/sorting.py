@@ -1,18 +1,12 @@
 """Deciding what to do with each changed path: hash it, drop it, or know it without reading.
 
-Bounds: a file over 5 MB is not read but known by size and time (a placeholder blob), and so is
-whatever goes beyond a budget of bytes for one look, smallest files first; where very many files are
-new, hashes are taken without keeping content.  A repository inside this one, and a submodule with
-changes of its own, are known by head and state.
+A file over 5 MB, and what goes beyond a budget of bytes for one look, is known by size and time, a
+repository inside this one and a dirty submodule by head and state.  A placeholder blob says so in
+the tree: a change of the real thing changes the tree, at the cost of one `lstat`.
 
 A few small files that no conversion of git's would change (plain ASCII, whatever attributes say)
-are read here and now; `git update-index` is asked about all others.
-
-A placeholder is a small blob in our own object store that says size and time (or head and state),
-so that a change of the real thing changes the tree, at the cost of one `lstat`.
+are read here; `git update-index` is asked about all others.
 """
-
-from __future__ import annotations
 
 import hashlib
 import os
@@ -33,14 +27,12 @@ MAX_KEPT_FILES = 5_000
 MAX_KEPT_BYTES = 64 * 1024 * 1024
 MAX_INNER_REPOSITORIES = 20
 LONGEST_STANDIN = 200
-_PREFIX = b"ralph: content not measured\n"
+STANDIN = b"ralph: content not measured\n"  # what a placeholder begins with
 _MOST_PLAIN = 16
 _LARGEST_PLAIN = 128 * 1024
 _AS_ITSELF = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # Line endings, `ident`, another encoding: what none of them is about stays what it is.
 _MAY_BE_CONVERTED = re.compile(rb"[\0\r\x1b\x80-\xff]|\$Id")
-_MAX_INNER_PATHS = 2_000
-_INNER_TIMEOUT_S = 20.0
 
 
 # By path: mode and content; None where there is no file any more.
@@ -48,8 +40,6 @@ Files = dict[bytes, tuple[bytes, bytes] | None]
 
 
 class Work(msgspec.Struct, frozen=True):
-    """What has to be done to bring the private index up to date."""
-
     add: list[bytes]
     remove: list[bytes]
     unread: Files  # placeholders
@@ -109,7 +99,11 @@ def _within_budgets(
     }
     unread |= {path: _state_of(Path(os.fsdecode(_join(root, path)))) for path in seen}
     keep = len(add) <= MAX_KEPT_FILES and total <= MAX_KEPT_BYTES
-    notes = tuple(f"{words}: {_some(paths)}" for words, paths in said.items() if paths)
+    notes = tuple(
+        f"{words}: {some([printable(os.fsdecode(path)) for path in paths], 3)}"
+        for words, paths in said.items()
+        if paths
+    )
     return Work([*add, *links], removed, unread, keep, notes)
 
 
@@ -140,11 +134,6 @@ def plain(root: bytes, entries: Iterable[StatusEntry], work: Work) -> Files | No
     return found
 
 
-def _some(paths: Collection[bytes]) -> str:
-    """The first few of many paths, and how many more there are."""
-    return some([printable(os.fsdecode(path)) for path in paths], 3)
-
-
 def _join(root: bytes, path: bytes) -> bytes:
     return os.path.join(root, path)  # noqa: PTH118 - names that are no text need bytes
 
@@ -167,11 +156,11 @@ def _state_of(path: Path) -> tuple[bytes, bytes]:
     """What is known of a repository inside this one: its head and what differs from it."""
     try:
         git = Git(path, config=(f"core.hooksPath={os.devnull}",))
-        report = parse_status(git.run(*STATUS_ARGS, timeout_s=_INNER_TIMEOUT_S))
+        report = parse_status(git.run(*STATUS_ARGS, timeout_s=20.0))
     except RepositoryError:
         return _placeholder(b"repository that git cannot read")
     digest = hashlib.sha256()
-    for entry in report.entries[:_MAX_INNER_PATHS]:
+    for entry in report.entries[:2_000]:
         try:
             info = os.lstat(_join(os.fsencode(path), entry.path))
             stamp = b"%d %d" % (info.st_size, info.st_mtime_ns)
@@ -182,9 +171,4 @@ def _state_of(path: Path) -> tuple[bytes, bytes]:
 
 
 def _placeholder(words: bytes) -> tuple[bytes, bytes]:
-    return b"100644", b"%s%s\n" % (_PREFIX, words)
-
-
-def is_placeholder(content: bytes) -> bool:
-    """True for what stands for content that was not read."""
-    return content.startswith(_PREFIX)
+    return b"100644", b"%s%s\n" % (STANDIN, words)

@@ -1,25 +1,20 @@
 """The user's git repository: where it is, which state it is in, which branch work lands on.
 
-`Repository.open` answers where everything lies in one git call; the rest is asked when needed.
-What stands in the way of a run (a rebase half done, a detached HEAD, a foreign lock) is a finding
-with its fix, never an exception.
+What stands in the way of a run is a finding with its fix, never an exception.  The `index.lock` of
+an agent that was stopped in a `git commit` would fail every commit of the night: it is taken away,
+but only when it is old enough and no git process works in the repository.
 
-Lock files that a killed git left behind.  An agent that is stopped in the middle of a `git commit`
-leaves `.git/index.lock`, and every commit of the night would fail on it.  A lock is taken away only
-when it is old enough and no git process works in the repository; otherwise it is somebody's, and
-stays.
-
-A run may keep to a part of the work tree (`scope`) while others work beside it.  Then git is asked
-about that part alone, commits that do not touch it are nobody's business, and a command that meets
-another one's lock waits for its turn (`patiently`).
+Beside others a run may keep to a part of the work tree (`scope`): commits that do not touch it are
+nobody's business, and a command that meets a lock waits for its turn.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -30,7 +25,7 @@ from ralphloop.proc.run import Ended
 from ralphloop.proc.sandbox import Box
 from ralphloop.repo.git import HELD_OPEN, STATUS_ARGS, Git, StatusReport, first_lines, parse_status
 from ralphloop.room import open_regular
-from ralphloop.text.lazy_regex import LazyRegex
+from ralphloop.text.plain import LazyRegex
 
 _SWITCH_TIMEOUT_S = 600.0  # a checkout of a large tree, with the user's post-checkout hook
 _UNFINISHED = (
@@ -48,9 +43,27 @@ _WAY_OUT = {
     "revert": "finish it with `git revert --continue` or `git revert --abort`",
     "bisect": "end it with `git bisect reset`",
 }
+_UNUSABLE = (  # what git says, what that means here, what to do
+    (
+        "not a git repository",
+        "{place} is not inside a git repository",
+        "run `git init` and commit what you have, then start again",
+    ),
+    (
+        "dubious ownership",
+        "git refuses this repository: {said}",
+        "make yourself its owner, or run `git config --global --add safe.directory {place}`",
+    ),
+    (
+        "must be run in a work tree",
+        "{place} lies inside a git directory, not in its work tree",
+        "change to the directory that holds your files",
+    ),
+    ("", "git cannot read the repository at {place}: {said}", ""),
+)
 _NAME = LazyRegex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_MOST_STASHES = 1 << 20  # bytes of their list
 _ELSEWHERE = "refs/heads/.invalid"  # what HEAD names where branches are not files
+_FOR_THIS_MACHINE = (".ralph/", ".ralph-session.json", ".ralph-circuit-state.json")
 _UNUSABLE_IN_REFS = LazyRegex(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
 
 
@@ -58,8 +71,6 @@ Places = tuple[str, str, str, str, str]  # root, git directory, common directory
 
 
 class Repository(Value):
-    """One work tree with its git directory."""
-
     root: Path
     git_dir: Path  # of this work tree
     common_dir: Path  # shared by all work trees
@@ -78,9 +89,15 @@ class Repository(Value):
         ended = Git(start).attempt(
             "rev-parse", *asked.split(), "--git-path", "objects", "--show-toplevel"
         )
-        answers = os.fsdecode(ended.stdout).splitlines()
+        answers, said = os.fsdecode(ended.stdout).splitlines(), first_lines(ended.stderr)
+        if ended.returncode != 0 and answers[:1] == ["true"]:
+            raise RepositoryError(
+                f"{start} is a bare repository without files to work on",
+                "make a work tree with `git clone` or `git worktree add`",
+            )
         if ended.returncode != 0:
-            raise _not_usable(start, answers, first_lines(ended.stderr))
+            message, fix = next((words, fix) for sign, words, fix in _UNUSABLE if sign in said)
+            raise RepositoryError(message.format(place=start, said=said), fix.format(place=start))
         _, kind, git_dir, *shared, root = answers
         common, objects = (str((start / place).resolve()) for place in shared)
         return cls.at((root, git_dir, common, objects, "sha256" if kind == "sha256" else "sha1"))
@@ -110,7 +127,6 @@ class Repository(Value):
         return ("--", f":(top,literal){self.scope.rstrip('/')}") if self.scope else ()
 
     def scoped(self, scope: str) -> Repository:
-        """The same, of which only a part is looked at."""
         return msgspec.structs.replace(self, scope=scope)
 
     def confined(self, box: Box, *, guarded: bool) -> Repository:
@@ -123,13 +139,9 @@ class Repository(Value):
 
     def head(self) -> str | None:
         """The commit HEAD stands on; None before the first commit."""
-        ref = self._read_head()
-        commit = _ref_file(self.common_dir / ref) if ref.startswith("refs/heads/") else ref
+        ref = _named_in(self.git_dir / "HEAD")
+        commit = _named_in(self.common_dir / ref) if ref.startswith("refs/heads/") else ref
         return commit if is_name(commit) else self.commit_of("HEAD") or None
-
-    def _read_head(self) -> str:
-        """What HEAD names; asked so often that reading it spares a run dozens of processes."""
-        return _ref_file(self.git_dir / "HEAD").removeprefix("ref: ")
 
     def commit_of(self, name: str) -> str:
         """The commit a name stands for; empty where there is none."""
@@ -147,7 +159,7 @@ class Repository(Value):
         """What is stashed, oldest first, with git's words for it; git itself is not asked."""
         try:
             with open_regular(self.common_dir / "logs" / "refs" / "stash") as file:
-                lines = file.read(_MOST_STASHES).decode("utf-8", "replace").splitlines()
+                lines = file.read(1 << 20).decode("utf-8", "replace").splitlines()
         except OSError:
             return {}
         pairs = (line.partition("\t") for line in lines)
@@ -155,7 +167,7 @@ class Repository(Value):
 
     def branch(self) -> str | None:
         """The branch HEAD is on, born or not; None when detached."""
-        ref = self._read_head()
+        ref = _named_in(self.git_dir / "HEAD")
         if ref.startswith("refs/heads/") and ref != _ELSEWHERE:
             return ref.removeprefix("refs/heads/")
         return self.git.line("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1)) or None
@@ -165,21 +177,14 @@ class Repository(Value):
         more = () if deep else ("--ignore-submodules=dirty",)
         return parse_status(self.git.run(*STATUS_ARGS, *more, *self.only))
 
-    def looked_at(self) -> Repository:
-        """The same, asked by somebody who only looks: git fetches nothing that is missing."""
-        git = self.git.adapted(env={"GIT_NO_LAZY_FETCH": "1"})
-        return msgspec.structs.replace(self, git=git)
-
     def dirty_paths(self, own: Container[str] = (), *, deep: bool = True) -> tuple[str, ...]:
         """Paths with uncommitted changes, untracked ones included, `own` ones left out."""
         paths = (os.fsdecode(entry.path) for entry in self.status(deep=deep).entries)
         return tuple(path for path in paths if path not in own)
 
     def unfinished_operation(self) -> str | None:
-        """The operation git is in the middle of, if any."""
-        place = str(self.git_dir)
         for name, operation in _UNFINISHED:
-            if os.path.exists(f"{place}/{name}"):  # noqa: PTH110 - asked before every start
+            if os.path.exists(f"{self.git_dir}/{name}"):  # noqa: PTH110 - asked before every start
                 return operation
         return None
 
@@ -188,9 +193,8 @@ class Repository(Value):
         return wanted == "true"
 
     def unfinished(self) -> Finding | None:
-        """The same, with the way out of it."""
-        operation = self.unfinished_operation()
-        if operation is None:
+        """What git is in the middle of, with the way out of it."""
+        if (operation := self.unfinished_operation()) is None:
             return None
         message = f"a {operation} is in progress"
         return Finding(Level.ERROR, message, _WAY_OUT[operation], "unfinished")
@@ -212,49 +216,37 @@ class Repository(Value):
     def switch_or_create_branch(self, name: str) -> str:
         """Be on a branch: `already`, `switched` or `created`; refuses rather than lose changes."""
         self.check_branch_name(name)
-        how, words = self._way_to(name)
-        if words:
-            self._switch(name, *words)
-        return how
-
-    def how_to_be_on(self, name: str) -> str:
-        return self._way_to(name)[0]
-
-    def _way_to(self, name: str) -> tuple[str, tuple[str, ...]]:
-        """How to be on a branch, and the words for `git switch`."""
-        if self.branch() == name:
-            return "already", ()
-        if self.commit_of(f"refs/heads/{name}"):
-            return "switched", ("--no-guess", name)
-        if remote := self._on_one_remote(name):
-            return "switched", ("--track", "-c", name, remote)
-        return "created", ("-c", name)
-
-    def check_branch_name(self, name: str) -> None:
-        """RepositoryError where git would not take the name."""
-        usable = bool(name) and not _UNUSABLE_IN_REFS.search(name)
-        if usable:
-            ended = self.git.attempt("check-ref-format", f"refs/heads/{name}")
-            usable = ended.returncode == 0
-        if not usable:
-            raise RepositoryError(
-                f"{name[:100]!r} is no valid branch name",
-                "change branchName in the story file to letters, digits, `-`, `_`, `.` and `/`",
-            )
-
-    def _on_one_remote(self, name: str) -> str | None:
-        """The remote-tracking branch of that name, if exactly one remote has it."""
-        refs = self.git.line("for-each-ref", "--format=%(refname)", "refs/remotes").splitlines()
-        found = [ref for ref in refs if ref.split("/", 3)[3:] == [name]]
-        return found[0] if len(found) == 1 else None
-
-    def _switch(self, name: str, *args: str) -> None:
-        ended = self.git.writing().attempt("switch", "--quiet", *args, timeout_s=_SWITCH_TIMEOUT_S)
+        how, words = self.way_to(name)
+        if how == "already":
+            return how
+        git = self.git.writing()
+        ended = git.attempt("switch", "--quiet", *words, timeout_s=_SWITCH_TIMEOUT_S)
         # A post-checkout hook can fail although the switch is done; the branch is what counts.
         if ended.returncode != 0 and self.branch() != name:
             raise RepositoryError(
                 f"could not switch to branch {name}: {first_lines(ended.stderr)}",
                 "commit the changes that stand in the way, or switch by hand",
+            )
+        return how
+
+    def way_to(self, name: str) -> tuple[str, tuple[str, ...]]:
+        """How to be on a branch, and the words for `git switch`."""
+        if self.branch() == name:
+            return "already", ()
+        if self.commit_of(f"refs/heads/{name}"):
+            return "switched", ("--no-guess", name)
+        refs = self.git.line("for-each-ref", "--format=%(refname)", "refs/remotes").splitlines()
+        found = [ref for ref in refs if ref.split("/", 3)[3:] == [name]]
+        if len(found) == 1:  # which of several remotes is meant, nobody says
+            return "switched", ("--track", "-c", name, found[0])
+        return "created", ("-c", name)
+
+    def check_branch_name(self, name: str) -> None:
+        asked = ("check-ref-format", f"refs/heads/{name}")
+        if not name or _UNUSABLE_IN_REFS.search(name) or self.git.attempt(*asked).returncode:
+            raise RepositoryError(
+                f"{name[:100]!r} is no valid branch name",
+                "change branchName in the story file to letters, digits, `-`, `_`, `.` and `/`",
             )
 
 
@@ -263,52 +255,60 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def _ref_file(path: Path) -> str:
-    """What a file of git's names; empty where it is not to be read, and git knows better."""
+def _named_in(path: Path) -> str:
+    """What a file of git's names, asked too often to start git; empty where only git can tell."""
     try:
         with open_regular(path) as file:
-            return file.read(4096).decode("ascii").strip()
+            return file.read(4096).decode("ascii").strip().removeprefix("ref: ")
     except (OSError, ValueError):
         return ""
 
 
-_UNUSABLE = (  # what git says, what that means here, what to do
-    (
-        "not a git repository",
-        "{place} is not inside a git repository",
-        "run `git init` and commit what you have, then start again",
-    ),
-    (
-        "dubious ownership",
-        "git refuses this repository: {said}",
-        "make yourself its owner, or run `git config --global --add safe.directory {place}`",
-    ),
-    (
-        "must be run in a work tree",
-        "{place} lies inside a git directory, not in its work tree",
-        "change to the directory that holds your files",
-    ),
-    ("", "git cannot read the repository at {place}: {said}", ""),
-)
+class OwnFiles:
+    """The files ralph itself writes into the repository: never progress, mostly never committed.
+
+    A pattern is a path from the repository's root; one that ends in `/` is a whole directory, and
+    `*` stands for any part of one name.  Whatever lies beside `within` counts as little.
+    """
+
+    def __init__(self, patterns: Iterable[str], *, within: str = "") -> None:
+        wanted = sorted(set(patterns))
+        self.patterns = (*wanted, *((f"!{within}",) if within else ()))
+        self._within = within
+        plain = [p for p in wanted if "*" not in p]
+        self._paths = frozenset(p for p in plain if not p.endswith("/"))
+        self._directories = tuple(p for p in plain if p.endswith("/"))
+        wild = (re.escape(p).replace(r"\*", "[^/]*") for p in wanted if "*" in p)
+        self._wild = [re.compile(w if w.endswith("/") else rf"{w}\Z") for w in wild]
+
+    def __contains__(self, path: object) -> bool:
+        if not isinstance(path, str):
+            return False
+        if path in self._paths or path.startswith(self._directories):
+            return True
+        if not path.startswith(self._within):
+            return True
+        return f"{path}/" in self._directories or any(wild.match(path) for wild in self._wild)
 
 
-def _not_usable(place: Path, answers: list[str], said: str) -> RepositoryError:
-    if answers and answers[0] == "true":
-        return RepositoryError(
-            f"{place} is a bare repository without files to work on",
-            "make a work tree with `git clone` or `git worktree add`",
-        )
-    message, fix = next((words, fix) for sign, words, fix in _UNUSABLE if sign in said)
-    return RepositoryError(message.format(place=place, said=said), fix.format(place=place))
+def never_committed(project: str = "", *, within: str = "") -> OwnFiles:
+    """What only this machine needs: the journal's directory and the two JSON views."""
+    return OwnFiles((f"{project}{name}" for name in _FOR_THIS_MACHINE), within=within)
 
 
-_LISTED = 3
+def never_progress(project: str = "", also: Iterable[str] = (), *, within: str = "") -> OwnFiles:
+    """Everything ralph writes; `also` names story files and learned files, from the root."""
+    ours = (f"{project}{name}" for name in (*_FOR_THIS_MACHINE, "progress.txt"))
+    return OwnFiles((*ours, *also), within=within)
 
 
-class Lost(Value, frozen=True, kw_only=True):
-    count: int
-    named: tuple[str, ...]  # the newest, as people know them
-    kept: bool  # False: git has them no more
+def project_prefix(root: Path, project: Path) -> str:
+    """Where the project lies in its repository, as a prefix of paths: `` or `packages/api/`."""
+    place = project.resolve()
+    if not place.is_relative_to(root.resolve()):
+        return ""
+    relative = place.relative_to(root.resolve()).as_posix()
+    return "" if relative == "." else f"{relative}/"
 
 
 def has_again(repo: Repository, head: str | None, base: str) -> bool:
@@ -325,16 +325,17 @@ def concerns(repo: Repository, *span: str) -> bool:
     return not repo.scope or repo.git.line(*args, *repo.only) != "0"
 
 
-def keep_lost(repo: Repository, ref: str, before: str, after: str | None) -> Lost:
-    """Name what `before` has and `after` has not, and keep it under `ref`."""
-    kept = repo.git.writing().attempt("update-ref", ref, before).returncode == 0
-    if not kept:
-        return Lost(count=0, named=(), kept=False)
+def keep_lost(
+    repo: Repository, ref: str, before: str, after: str | None
+) -> tuple[int, list[str]] | None:
+    """Keep under `ref` the commits that `after` lacks: how many, the newest; None: git has none."""
+    if repo.git.writing().attempt("update-ref", ref, before).returncode != 0:
+        return None
     span = (before, f"^{after}") if after else (before,)
     count = int(repo.git.line("rev-list", "--count", *span, "--"))
-    args = ("log", "-z", f"--max-count={_LISTED}", "--format=%h %s")
+    args = ("log", "-z", "--max-count=3", "--format=%h %s")
     said = repo.git.run(*args, *span, "--").decode("utf-8", "replace")
-    return Lost(count=count, named=tuple(said.strip("\0").split("\0")), kept=True)
+    return count, said.strip("\0").split("\0")
 
 
 OLD_ENOUGH_S = 10.0
@@ -342,12 +343,12 @@ _PAUSE_S = 0.5
 _TAKEN = (b".lock': File exists", b" but expected ")  # another git writes, or was faster
 
 
-def clear_dead_locks(repo: Repository, *, now: float | None = None) -> tuple[str, ...]:
+def clear_dead_locks(repo: Repository) -> tuple[str, ...]:
     """Remove locks nobody holds; the names of those removed."""
     removed = []
     for lock in (repo.git_dir / "index.lock", repo.git_dir / "HEAD.lock"):
         try:
-            age = (time.time() if now is None else now) - lock.stat().st_mtime
+            age = time.time() - lock.stat().st_mtime
         except FileNotFoundError:
             continue
         if age >= OLD_ENOUGH_S and not _git_works_in(repo):
@@ -379,7 +380,6 @@ def patiently(
 
 
 def _git_works_in(repo: Repository) -> bool:
-    """True where a process called git runs with its directory inside the repository."""
     import psutil
 
     for process in psutil.process_iter(["name"]):

@@ -1,18 +1,8 @@
 """What a repository is built on, and how its work is proven.
 
-What can be asked of a directory are facts, each written in one line:
-
-    "Cargo.toml"                  there is such a file (`*` stands for any part of one name)
-    "tests/"                      there is such a directory
-    "pyproject.toml#tool.ruff"    the file (TOML, JSON, INI) has that key
-    "package.json#scripts.test~x" … and its value contains the text x
-    "Makefile~\\ntest:"            the file contains that text; `\\n` also fits its first line
-    "tests/test*.py~unittest"     one of a few such files does
-    "$pytest"                     there is such a program on PATH
-
-The stack table has one TOML file for each stack, described in `docs/reference/configuration.md`:
-`if_any`, `if_all` and `unless` take facts, and all three must agree.  Files in a directory of the
-user's come before ours, by file name.
+One TOML file for each stack says it in facts, as `docs/reference/configuration.md` has them; a
+`\\n` in a fact also fits the first line of its file.  Files in a directory of the user's come
+before ours, by file name.
 
 Nothing is run and nothing is searched recursively.  Files are read up to a bound, once; what cannot
 be read or parsed has no keys.
@@ -35,17 +25,13 @@ from ralphloop.room import read_regular
 from ralphloop.text.plain import one_line
 
 _LARGEST_FILE = 1 << 20
-_MOST_ENTRIES = 2_000
 _MOST_READ = 20  # files that one pattern may make us read
-_MOST_DIRECTORIES = 100
 _SHOWN_BELOW = 5
 _NOT_PROJECTS = frozenset({"node_modules", "target", "build", "dist", "vendor", "venv", "tests"})
 Words = tuple[str, ...]
 
 
 class StackRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """When an entry of the table applies."""
-
     if_any: Words = ()
     if_all: Words = ()
     unless: Words = ()
@@ -85,16 +71,15 @@ def load_stacks(directories: Sequence[Path] = ()) -> tuple[Stack, ...]:
     for directory in (*directories, ours):
         for file in sorted(directory.glob("*.toml")):
             found.setdefault(file.name, file)
-    return tuple(sorted(map(_read, found.values()), key=lambda stack: (stack.order, stack.name)))
-
-
-def _read(file: Path) -> Stack:
-    try:
-        return msgspec.convert(tomllib.loads(read_regular(file).decode()), Stack)
-    except (OSError, ValueError) as error:
-        # TOML, encoding and validation errors are all ValueErrors with a readable message.
-        step = "Correct the file, or remove it: the stacks that ship with ralph stay."
-        raise InputError(str(error), step, place=str(file)) from error
+    stacks = []
+    for file in found.values():
+        try:
+            stacks.append(msgspec.convert(tomllib.loads(read_regular(file).decode()), Stack))
+        except (OSError, ValueError) as error:
+            # TOML, encoding and validation errors are all ValueErrors with a readable message.
+            step = "Correct the file, or remove it: the stacks that ship with ralph stay."
+            raise InputError(str(error), step, place=str(file)) from error
+    return tuple(sorted(stacks, key=lambda stack: (stack.order, stack.name)))
 
 
 class Detected(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,16 +97,12 @@ class Detected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Directory:
-    """One directory, asked for facts."""
-
-    def __init__(self, root: Path, *, search_path: str | None = None) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
-        self._search_path = search_path  # of programs; None: this process's own
         self._texts: dict[Path, str] = {}
         self._documents: dict[str, object] = {}
 
     def meets(self, rule: StackRule) -> bool:
-        """Whether an entry of the table applies here."""
         return (
             (not rule.if_any or any(map(self.holds, rule.if_any)))
             and all(map(self.holds, rule.if_all))
@@ -129,13 +110,11 @@ class Directory:
         )
 
     def said(self, sentences: Sequence[Sentence]) -> Iterator[str]:
-        """The sentences that apply here."""
         return (sentence.text for sentence in sentences if self.meets(sentence))
 
     def holds(self, fact: str) -> bool:
-        """Whether a fact is true."""
         if fact.startswith("$"):
-            return shutil.which(fact[1:], path=self._search_path) is not None
+            return shutil.which(fact[1:]) is not None
         place, tilde, text = fact.partition("~")
         name, hash_sign, key = place.partition("#")
         if hash_sign:
@@ -163,7 +142,7 @@ class Directory:
         """Files that match, out of a bounded number of entries of one directory."""
         path = self.root / pattern
         try:
-            entries = islice(path.parent.iterdir(), _MOST_ENTRIES) if "*" in pattern else (path,)
+            entries = islice(path.parent.iterdir(), 2_000) if "*" in pattern else (path,)
             yield from (each for each in entries if each.match(path.name) and each.is_file())
         except OSError:
             return  # no such directory, or not ours to read: nothing matches
@@ -180,40 +159,26 @@ class Directory:
     def _value(self, name: str, key: str) -> object:
         if name not in self._documents:
             self._documents[name] = parsed(name, self._text(self.root / name))
-        value = self._documents[name]
-        for part in key.split("."):
-            if not isinstance(value, Mapping):
-                return None
-            value = value.get(part)
-        return value
+        return value_at(self._documents[name], key)
 
 
-def detect(
-    root: Path, *, directories: Sequence[Path] = (), search_path: str | None = None
-) -> Detected:
-    """Look at the files of a directory; nothing is run."""
-    table = load_stacks(directories)
-    directory = Directory(root, search_path=search_path)
+def detect(root: Path, *, directories: Sequence[Path] = ()) -> Detected:
+    table, directory = load_stacks(directories), Directory(root)
     fitting = _fitting(table, directory)
     used = fitting or [stack for stack in table if not stack.marks]
-    tools = {
-        stack.name: next((tool for tool in stack.tools if directory.meets(tool)), Tool(title=""))
-        for stack in used
-    }
+    tools, checks, says = list[str](), list[Words](), list[str]()
+    for stack in used:
+        tool = next((tool for tool in stack.tools if directory.meets(tool)), Tool(title=""))
+        tools.append(tool.title)
+        checks += _checks(stack, tool, directory)
+        says += (tool.says, *directory.said(stack.says))
     return Detected(
         name=_first_text(used, "names", directory) or root.resolve().name or "project",
         description=_first_text(used, "descriptions", directory),
         stacks=tuple(stack.title for stack in fitting),
-        tools=tuple(tool.title for tool in tools.values() if tool.title),
-        checks=tuple(
-            check for stack in used for check in _checks(stack, tools[stack.name], directory)
-        ),
-        says=tuple(
-            says
-            for stack in used
-            for says in (tools[stack.name].says, *directory.said(stack.says))
-            if says
-        ),
+        tools=tuple(filter(None, tools)),
+        checks=tuple(checks),
+        says=tuple(filter(None, says)),
         hints=tuple(_hints(table, used, directory)),
     )
 
@@ -222,7 +187,7 @@ def _fitting(table: Sequence[Stack], directory: Directory) -> list[Stack]:
     return [stack for stack in table if any(map(directory.holds, stack.marks))]
 
 
-def _checks(stack: Stack, tool: Tool, directory: Directory) -> Iterator[tuple[str, ...]]:
+def _checks(stack: Stack, tool: Tool, directory: Directory) -> Iterator[Words]:
     done: set[str] = set()
     for rule in stack.checks:
         if rule.purpose not in done and directory.meets(rule):
@@ -239,32 +204,28 @@ def _first_text(stacks: Sequence[Stack], field: str, directory: Directory) -> st
 
 
 def _hints(table: Sequence[Stack], used: Sequence[Stack], directory: Directory) -> Iterator[str]:
+    """What is special here, and which directories are projects of their own: `web (Node)`."""
     for stack in used:
         yield from directory.said(stack.monorepo)
-    if below := _below(table, directory.root):
+    try:
+        candidates = sorted(
+            path
+            for path in directory.root.iterdir()
+            if not path.name.startswith(".") and path.name not in _NOT_PROJECTS and path.is_dir()
+        )
+    except OSError:
+        return  # not ours to list: then nothing is known about it
+    below = []
+    for path in candidates[:100]:
+        if stacks := _fitting(table, Directory(path)):
+            below.append(f"{path.name} ({' and '.join(stack.title for stack in stacks)})")
+    if more := len(below[_SHOWN_BELOW:]):
+        below[_SHOWN_BELOW:] = [f"{more} more"]
+    if below:
         yield (
             f"There is more below: {', '.join(below)}. Checks run in this directory, so add "
             "theirs by hand, or set up ralph in the directory the stories are about."
         )
-
-
-def _below(table: Sequence[Stack], root: Path) -> list[str]:
-    """Directories that are projects of their own, such as `web (Node)`."""
-    try:
-        candidates = sorted(
-            path
-            for path in root.iterdir()
-            if not path.name.startswith(".") and path.name not in _NOT_PROJECTS and path.is_dir()
-        )
-    except OSError:
-        return []  # not ours to list: then nothing is known about it
-    found = []
-    for path in candidates[:_MOST_DIRECTORIES]:
-        stacks = _fitting([stack for stack in table if stack.marks], Directory(path))
-        if stacks:
-            found.append(f"{path.name} ({' and '.join(stack.title for stack in stacks)})")
-    more = len(found) - _SHOWN_BELOW
-    return [*found[:_SHOWN_BELOW], f"{more} more"] if more > 0 else found
 
 
 def parsed(name: str, text: str) -> object:
@@ -279,3 +240,12 @@ def parsed(name: str, text: str) -> object:
         return tomllib.loads(text)
     except (ValueError, RecursionError, configparser.Error):
         return None  # a file its own tools could not read either
+
+
+def value_at(document: object, key: str) -> object:
+    """The value under a dotted key; None where there is none."""
+    for part in key.split("."):
+        if not isinstance(document, Mapping):
+            return None
+        document = document.get(part)
+    return document

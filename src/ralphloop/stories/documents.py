@@ -1,15 +1,11 @@
 """JSON and YAML as text: strict reading, and setting single values without touching anything else.
 
-Reading refuses what would make us guess or do more than read data: a key twice in one object, NaN;
-in YAML tags that build objects, aliases (a few lines of them expand to gigabytes), several
-documents.  Parsing YAML is pure Python and slow, hence its low size bound.
+Refused is what would make us guess or do more than read: a key twice in one object, NaN; in YAML
+tags that build objects, aliases (a few lines expand to gigabytes), several documents.
 
-Writing never serialises.  The standard library's decoder tells where each JSON value ends, and
-ruamel.yaml parses to nodes that know where they stand; so the one value to change is found in the
-original text and replaced there.  Indentation, order, comments, quotes, escapes, line endings and
-unknown keys stay because nobody touches them.  Where a line may be added is YAML's own affair, so
-such text is parsed again before anybody else sees it: either the data differs in just these values
-or the edit is refused.
+Writing never serialises: the one value is replaced in the original text, so that everything else
+stays.  Where a line may be added is YAML's own affair, so such text is parsed again: the data
+differs in just these values or the edit is refused.
 """
 
 import json
@@ -24,7 +20,7 @@ from typing import Any, NamedTuple
 from ralphloop.errors import InputError
 from ralphloop.stories.names import quoted
 from ralphloop.stories.shapes import Problems
-from ralphloop.text.lazy_regex import LazyRegex
+from ralphloop.text.plain import LazyRegex
 
 Node = Any  # ruamel's nodes are typed too loosely to help
 Entry = Mapping[str, object]
@@ -33,7 +29,6 @@ Span = tuple[int, int]
 _Splice = tuple[int, int, str]  # which span to replace, and by what
 
 _MAX_PLACE = 200
-_MAX_COMPLAINT = 200
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN_KEY = LazyRegex(r"[A-Za-z_][A-Za-z0-9_]{0,59}")
 _MARKDOWN = LazyRegex(r"\s*(?:#{1,3} \S|[-*] \S|[A-Za-z][\w'-]* [a-z])")
@@ -57,8 +52,6 @@ _skip_value = json.JSONDecoder().raw_decode
 
 
 class JsonDocument:
-    """The text of one JSON file and the data in it."""
-
     max_bytes = 50_000_000
 
     def __init__(self, text: str, problems: Problems) -> None:
@@ -72,10 +65,24 @@ class JsonDocument:
         return [(entry.start, entry.end) for entry in _items(self.text, entries)]
 
     def with_values(self, list_key: str, edits: Edits) -> str:
-        """The text with one member set in some entries of a root list."""
-        spans = self.spans(list_key)
-        splices = [_json_splice(self.text, spans[at][0], *edit) for at, edit in edits.items()]
-        return _spliced(self.text, splices)
+        """One member set in some entries of a root list; a new one is spaced like the last."""
+        text, spans, splices = self.text, self.spans(list_key), list[_Splice]()
+        for at, (key, new) in edits.items():
+            brace, value = spans[at][0], json.dumps(new)
+            members = list(_items(text, brace))
+            there = next((member for member in members if member.key == key), None)
+            if there is not None:
+                splices.append((there.start, there.end, value))
+            elif not members:
+                splices.append((brace + 1, brace + 1, f'"{key}": {value}'))
+            else:
+                last = members[-1]
+                comma = f",{text[brace + 1 : last.key_start] or ' '}"
+                if len(members) > 1:
+                    comma = text[members[-2].end : last.key_start]
+                colon = text[last.key_end : last.start]
+                splices.append((last.end, last.end, f'{comma}"{key}"{colon}{value}'))
+        return _spliced(text, splices)
 
     def written(self, entry: Entry, before: str) -> str:
         """A new entry, indented like its neighbours; on one line where they are."""
@@ -95,8 +102,6 @@ class JsonDocument:
 
 
 class YamlDocument:
-    """The text of one YAML file and the data in it."""
-
     max_bytes = 1_000_000  # about 6 s, dense data three times that
 
     def __init__(self, text: str, problems: Problems) -> None:
@@ -124,7 +129,6 @@ class YamlDocument:
         return "".join(piece if piece.endswith("\n") else f"{piece}\n" for piece in pieces)
 
     def with_values(self, list_key: str, edits: Edits) -> str:
-        """The text with one member set in some entries of a root list."""
         nodes = next(node.value for name, node in self._root.value if name.value == list_key)
         text = _spliced(
             self.text,
@@ -187,23 +191,6 @@ def _after_space(text: str, at: int) -> int:
     return space.end() if space else at
 
 
-def _json_splice(text: str, brace: int, key: str, value: bool | str) -> _Splice:
-    """So that the object has this member; a new one is the last, spaced like the one before it."""
-    members = list(_items(text, brace))
-    for member in members:
-        if member.key == key:
-            return member.start, member.end, json.dumps(value)
-    if not members:
-        return brace + 1, brace + 1, f'"{key}": {json.dumps(value)}'
-    last = members[-1]
-    if len(members) > 1:
-        comma = text[members[-2].end : last.key_start]
-    else:
-        comma = f",{text[brace + 1 : last.key_start] or ' '}"
-    colon = text[last.key_end : last.start]
-    return last.end, last.end, f'{comma}"{key}"{colon}{json.dumps(value)}'
-
-
 def _parse_json(text: str, problems: Problems) -> object:
     odd: dict[int, tuple[object, str]] = {}  # the object is kept so that its id stays its own
 
@@ -223,10 +210,12 @@ def _parse_json(text: str, problems: Problems) -> object:
     try:
         data: object = json.loads(text, object_pairs_hook=keep, parse_constant=note)
     except json.JSONDecodeError as error:
+        if _MARKDOWN.match(text):
+            step = f"Make stories of it: ralph plan {problems.path}"
+            reason = "this is Markdown, not a story list"
+            raise InputError(reason, step, place=problems.path.name) from None
         place = f"line {error.lineno}, column {error.colno}"
-        raise _prose(text, problems) or problems.fail(
-            place, f"not valid JSON: {_json_complaint(error)}"
-        ) from None
+        raise problems.fail(place, f"not valid JSON: {_json_complaint(error)}") from None
     except RecursionError:
         raise problems.fail("", "is nested too deeply") from None
     except ValueError:
@@ -236,14 +225,6 @@ def _parse_json(text: str, problems: Problems) -> object:
         if id(value) in odd:
             problems.add(place, odd[id(value)][1])
     return data
-
-
-def _prose(text: str, problems: Problems) -> InputError | None:
-    """What to do with words where a list was expected."""
-    if _MARKDOWN.match(text) is None:
-        return None
-    step = f"Make stories of it: ralph plan {problems.path}"
-    return InputError("this is Markdown, not a story list", step, place=problems.path.name)
 
 
 def _json_complaint(error: json.JSONDecodeError) -> str:
@@ -284,6 +265,7 @@ def _inside(place: str, value: object) -> Iterator[tuple[str, object]]:
 def _parse_yaml(text: str, problems: Problems) -> tuple[Node, Any]:
     """The root node, which knows where things stand, and the plain data."""
     from ruamel.yaml import YAML
+    from ruamel.yaml.constructor import DuplicateKeyError
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     yaml = YAML(typ="safe", pure=True)  # the C parser would not give positions
@@ -295,7 +277,13 @@ def _parse_yaml(text: str, problems: Problems) -> tuple[Node, Any]:
             _check_nodes(root, problems)
             return root, yaml.constructor.construct_document(root)
     except MarkedYAMLError as error:
-        raise problems.fail(_yaml_place(error.problem_mark), _yaml_complaint(error)) from None
+        problem = str(error.problem or "cannot be read").splitlines()[0]
+        if problem.startswith("but ") and error.context:
+            problem = f"{error.context} {problem}"
+        complaint = f"not valid YAML: {problem[:200]}"
+        if isinstance(error, DuplicateKeyError):
+            complaint = problem.split(" with value")[0]
+        raise problems.fail(_yaml_place(error.problem_mark), complaint) from None
     except YAMLError as error:
         raise problems.fail("", f"not valid YAML: {quoted(str(error).splitlines()[0])}") from None
     except RecursionError:
@@ -330,17 +318,6 @@ def _check_nodes(root: Node, problems: Problems) -> None:
 
 def _yaml_place(mark: Any) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-
-
-def _yaml_complaint(error: Any) -> str:
-    from ruamel.yaml.constructor import DuplicateKeyError
-
-    problem = str(error.problem or "cannot be read").splitlines()[0]
-    if isinstance(error, DuplicateKeyError):
-        return problem.split(" with value")[0]
-    if problem.startswith("but ") and error.context:
-        problem = f"{error.context} {problem}"
-    return f"not valid YAML: {problem[:_MAX_COMPLAINT]}"
 
 
 def _yaml_splice(text: str, entry: Node, key: str, value: bool | str) -> _Splice:

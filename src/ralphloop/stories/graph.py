@@ -1,25 +1,19 @@
-"""Checks across stories: ids are unique, dependencies exist and can be worked off.
-
-Everything is linear in stories plus dependencies.  The order in which stories will run is told
-here, too, and why.
-"""
+"""Checks across stories, all linear: ids are unique, dependencies exist and can be worked off."""
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ralphloop.core.model import Story, StoryList
 from ralphloop.core.planning import rank, ready
-from ralphloop.core.story import Story, StoryList
 from ralphloop.stories.names import label, labels, quoted
 from ralphloop.stories.shapes import Listing, Problems, dependency_place
 from ralphloop.text.plain import closest
 
 _MAX_CYCLE_SHOWN = 10
-_MAX_CYCLES = 10
 
 
 def check(stories: Sequence[Story], listing: Listing, problems: Problems) -> None:
-    """Name duplicate ids, dependencies on nobody or oneself, and cycles."""
     by_id: dict[str, Story] = {}
     for story in stories:
         first = by_id.setdefault(story.id, story)
@@ -54,7 +48,7 @@ def _cycles(by_id: Mapping[str, Story]) -> Iterator[list[str]]:
         story.id: [name for name in story.depends_on if name in by_id and name != story.id]
         for story in by_id.values()
     }
-    for _ in range(_MAX_CYCLES):
+    for _ in range(10):
         try:
             return TopologicalSorter(needs).prepare()
         except CycleError as error:
@@ -76,10 +70,7 @@ class PlannedStory(NamedTuple):
 def plan(
     story_list: StoryList, *, unavailable: Mapping[str, str] | None = None
 ) -> list[PlannedStory]:
-    """Every open story: first those that run, in order if each passes, then those that cannot.
-
-    `unavailable` says in words why a story does not run.
-    """
+    """Every open story: first those that run, in order if each passes, then those that cannot."""
     apart = unavailable or {}
     running = _simulate(story_list, apart)
     done = {story.id for story in story_list.stories if story.passes}
@@ -97,7 +88,6 @@ def plan(
 
 
 def _simulate(story_list: StoryList, unavailable: Collection[str]) -> list[Story]:
-    """The order in which stories run if every one of them passes."""
     passed = {story.id for story in story_list.stories if story.passes}
     missing = {story.id: len(set(story.depends_on) - passed) for story in story_list.stories}
     dependents: dict[str, list[Story]] = {}

@@ -1,12 +1,9 @@
 """What a story list is likely to be missing, though it can be read.
 
 A story that nobody can check passes by being claimed; one that is two stories fits in no context;
-one that leans on "the above" without saying so runs too early.  Each remark names the story and
-says what to do.  Words are few and plain on purpose: a linter that cries wolf is switched off.
-They are English; a list in another language is judged by its form alone.
+one that leans on "the above" without saying so runs too early.  Words are few on purpose: a linter
+that cries wolf is switched off.  A list that is not in English is judged by its form alone.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -14,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import NamedTuple
 
-from ralphloop.core.story import Story, StoryList
+from ralphloop.core.model import Story, StoryList
 from ralphloop.stories.names import label, quoted
 from ralphloop.stories.shapes import Listing, is_quality_gate
 from ralphloop.text.plain import closest
@@ -22,7 +19,6 @@ from ralphloop.text.plain import closest
 MOST_CRITERIA = 12  # without the usual gates; of 289 stories in public lists few have more
 MOST_PLACES = 12
 LONGEST_DESCRIPTION = 3_000
-_SHORTEST_CRITERION = 8
 
 # Every key that is read somewhere, and those that tools of this kind write for themselves.
 KNOWN_KEYS = frozenset(
@@ -43,19 +39,17 @@ def _words(*kinds: str, begin: str = r"\b", end: str = r"\b") -> re.Pattern[str]
 
 
 _VAGUE, _LEANING, _WHOLE = _words("vague", end=r"(?:\W|$)"), _words("leaning"), _words("whole")
-# What can be seen from outside makes a criterion checkable, whatever else it says; where one looks
-# says by itself nothing about what one sees there.
+# Makes a criterion checkable, whatever else it says; a place alone does not say what is seen there.
 _FACTS = _words("facts", begin=r"[`\"'\d/=<>]|\b")
 _PLACES = _words("facts", "places", begin=r"[`\"'\d/=<>]|\w{2}\.[a-z]{1,4}\b|::|\b")
 _FIRST = _words("verbs", begin="^")
 _SECOND = _words("verbs", "later", begin=r"(?:,| and| as well as|;|\+)\s+")
 _NAMED_STORY = re.compile(r"\b[A-Za-z]{1,12}-\d{1,6}\b")
 _ASIDE = re.compile(r"\([^)]{0,200}\)")
+_SPLIT = "split it: one context must hold the whole of it"
 
 
 class Remark(NamedTuple):
-    """What a person should look at, and how to mend it."""
-
     story: str  # empty: the file itself
     words: str
     fix: str
@@ -64,13 +58,23 @@ class Remark(NamedTuple):
 def remarks(stories: StoryList, listing: Listing) -> Iterator[Remark]:
     """Everything worth a second look, in file order; what has passed is left alone."""
     yield from _unknown("", listing.root, _ROOT_KEYS)
+    open_ids = {story.id for story in stories.stories if not story.passes}
     for story, raw in zip(stories.stories, listing.entries, strict=False):
         if story.passes:
             continue
         if isinstance(raw, dict):
             yield from _unknown(story.id, raw, KNOWN_KEYS)
-            yield from _too_wide(story.id, raw)
-        yield from _of_story(story, {other.id for other in stories.stories if not other.passes})
+            touched = raw.get("touches")
+            places = [str(one) for one in touched] if isinstance(touched, list) else []
+            everything = [one for one in places if not one.strip("*./ ")]
+            if everything or len(places) > MOST_PLACES:
+                words = quoted(everything[0]) if everything else f"{len(places)} places"
+                yield Remark(story.id, f"touches {words}", _SPLIT)
+            if str(raw.get("verifyTried", "")).startswith("green"):
+                words = "its verify was green before anything was done: it proves nothing"
+                fix = "give it a command that is red until the story is done"
+                yield Remark(story.id, words, fix)
+        yield from _of_story(story, open_ids)
 
 
 def _unknown(story: str, raw: Mapping[object, object], known: frozenset[str]) -> Iterator[Remark]:
@@ -81,19 +85,6 @@ def _unknown(story: str, raw: Mapping[object, object], known: frozenset[str]) ->
             yield Remark(story, f"{quoted(key)} is not read", f"did you mean {quoted(meant)}?")
 
 
-def _too_wide(story: str, raw: Mapping[object, object]) -> Iterator[Remark]:
-    """Remarks on the places it says it will touch, and on a command that was green already."""
-    places = raw.get("touches")
-    places = [str(one) for one in places] if isinstance(places, list) else []
-    everything = [one for one in places if not one.strip("*./ ")]
-    if everything or len(places) > MOST_PLACES:
-        words = f"touches {quoted(everything[0]) if everything else f'{len(places)} places'}"
-        yield Remark(story, words, "split it: one context must hold the whole of it")
-    if str(raw.get("verifyTried", "")).startswith("green"):
-        fix = "give it a command that is red until the story is done"
-        yield Remark(story, "its verify was green before anything was done: it proves nothing", fix)
-
-
 def _of_story(story: Story, open_ids: set[str]) -> Iterator[Remark]:
     if not story.criteria and story.verify is None:
         fix = "say what will be seen when it is done, or give it a verify command"
@@ -102,7 +93,17 @@ def _of_story(story: Story, open_ids: set[str]) -> Iterator[Remark]:
         if words := vague(criterion):
             fix = "name a test, a command or something that can be observed"
             yield Remark(story.id, f"{quoted(criterion)} cannot be checked: {words}", fix)
-    yield from _too_large(story)
+    own = [one for one in story.criteria if not is_quality_gate(one)]
+    if len(own) > MOST_CRITERIA:
+        yield Remark(story.id, f"has {len(own)} acceptance criteria", _SPLIT)
+    title = _ASIDE.sub("", story.title)
+    if _FIRST.search(title) and _SECOND.search(title):
+        yield Remark(story.id, f"{quoted(story.title)} is two stories", _SPLIT)
+    if found := _WHOLE.search(story.title):
+        yield Remark(story.id, f"{quoted(found[0])} is a whole project", _SPLIT)
+    if len(story.description) > LONGEST_DESCRIPTION:
+        words = f"has a description of {len(story.description):,} characters"
+        yield Remark(story.id, words, f"{_SPLIT}, or move it to a parent_spec")
     text = "\n".join((story.title, story.description, *story.criteria))
     for found in _LEANING.finditer(text):
         named = _NAMED_STORY.search(found[0])
@@ -120,7 +121,7 @@ def is_observable(text: str) -> bool:
 
 def vague(criterion: str) -> str:
     """Why nobody could check it; empty where one can."""
-    if len(criterion.strip()) < _SHORTEST_CRITERION:
+    if len(criterion.strip()) < 8:
         return "it is too short"
     found = _VAGUE.search(criterion)
     if found and not _FACTS.search(criterion.replace(found[0], " ")):
@@ -128,23 +129,7 @@ def vague(criterion: str) -> str:
     return ""
 
 
-def _too_large(story: Story) -> Iterator[Remark]:
-    fix = "split it: one context must hold the whole of it"
-    own = [one for one in story.criteria if not is_quality_gate(one)]
-    if len(own) > MOST_CRITERIA:
-        yield Remark(story.id, f"has {len(own)} acceptance criteria", fix)
-    title = _ASIDE.sub("", story.title)
-    if _FIRST.search(title) and _SECOND.search(title):
-        yield Remark(story.id, f"{quoted(story.title)} is two stories", fix)
-    if found := _WHOLE.search(story.title):
-        yield Remark(story.id, f"{quoted(found[0])} is a whole project", fix)
-    if len(story.description) > LONGEST_DESCRIPTION:
-        words = f"has a description of {len(story.description):,} characters"
-        yield Remark(story.id, words, f"{fix}, or move it to a parent_spec")
-
-
 def as_lines(found: Sequence[Remark]) -> Iterator[str]:
-    """The remarks as sentences."""
     for remark in found:
         where = f"{label(remark.story)}: " if remark.story else ""
         yield f"{where}{remark.words}; {remark.fix}"

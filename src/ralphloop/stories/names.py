@@ -1,16 +1,11 @@
-"""Names made from story ids, which are untrusted text of any length and content.
-
-`slug` is for files and git refs, `label` for sentences that a person reads in a terminal.
-"""
+"""Names made from story ids, which are untrusted text of any length and content."""
 
 import hashlib
 from collections.abc import Sequence
 
-from ralphloop.text.lazy_regex import LazyRegex
+from ralphloop.text.plain import LazyRegex
 
-_MAX_READABLE = 40
 _MAX_SHOWN = 60
-_MAX_NAMED = 3
 _UNSAFE = LazyRegex(r"[^a-z0-9]+")
 _NOISE = LazyRegex(r"[\W_]+")
 
@@ -22,7 +17,7 @@ def slug(story_id: str) -> str:
         import unicodedata
 
         text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    readable = _UNSAFE.sub("-", text.lower())[:_MAX_READABLE].strip("-")
+    readable = _UNSAFE.sub("-", text.lower())[:40].strip("-")
     digest = hashlib.sha256(story_id.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{readable or 'story'}-{digest[:8]}"
 
@@ -46,7 +41,7 @@ def label(story_id: str) -> str:
 
 def labels(story_ids: Sequence[str]) -> str:
     """Several ids as words: "A, B and 4 more"."""
-    shown = [label(story_id) for story_id in story_ids[:_MAX_NAMED]]
+    shown = [label(story_id) for story_id in story_ids[:3]]
     rest = len(story_ids) - len(shown)
     if rest:
         return f"{', '.join(shown)} and {rest} more"

@@ -1,11 +1,8 @@
 """From raw data to stories: the two shapes of prd.json in the wild, and tasks.yaml.
 
-Flat and nested stories are read field by field, so mixtures work.  Absent and null mean the same
-everywhere: generators write both for "nothing".  What is wrong is collected in `Problems`, each
-with its place, and told at once.
-
-What means "passed": `passes` where a story has it, else `status`; that same field is the one we
-write.  `done` flags of single criteria or tasks never make a story pass.
+Flat and nested stories are read field by field, so mixtures work.  Absent and null mean the same:
+generators write both for "nothing".  `passes` says what passed where a story has it, else `status`;
+that same field is the one we write.  `done` flags of criteria or tasks never make a story pass.
 
 Three test-only iterations in a row end work on a story, unless tests are what it asks for: its
 title or criteria name them, beyond the gates that generators append ("Tests pass").
@@ -20,11 +17,10 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.core.story import Kind, Story, StoryList
+from ralphloop.core.model import ListKind, Story, StoryList
 from ralphloop.errors import InputError
 from ralphloop.stories.names import quoted
-from ralphloop.text.lazy_regex import LazyRegex
-from ralphloop.text.plain import is_visible
+from ralphloop.text.plain import LazyRegex, is_visible
 
 Raw = Mapping[object, object]
 
@@ -38,23 +34,22 @@ _NUMBER_LIMIT = 2**53  # beyond it, other tools that read the file see another n
 _SHELL_WORDS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "<<", "2>&1", "2>"})
 
 
-class Problems:
+class Problems(msgspec.Struct):
     """Mistakes of one file, in the order they were found; only the first few are kept."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._found: list[str] = []
-        self._count = 0
+    path: Path
+    found: list[str] = []
+    count: int = 0
 
     @property
     def wants_detail(self) -> bool:
         """False once further problems are only counted, so that costly hints can be left out."""
-        return len(self._found) < _SHOWN
+        return len(self.found) < _SHOWN
 
     def add(self, place: str, reason: str) -> None:
-        self._count += 1
+        self.count += 1
         if self.wants_detail:
-            self._found.append(f"{place}: {reason}" if place else reason)
+            self.found.append(f"{place}: {reason}" if place else reason)
 
     def fail(self, place: str, reason: str) -> InputError:
         """Note a mistake that makes reading on pointless, and give the error to raise."""
@@ -62,14 +57,14 @@ class Problems:
         return self._error()
 
     def raise_if_any(self) -> None:
-        if self._count:
+        if self.count:
             raise self._error()
 
     def _error(self) -> InputError:
-        message, rest = self._found[0], self._count - _SHOWN
-        if self._count > 1:
-            lines = [*self._found, *([f"and {rest} more"] if rest > 0 else [])]
-            message = "\n  ".join([f"{self._count} problems", *lines])
+        message, rest = self.found[0], self.count - _SHOWN
+        if self.count > 1:
+            lines = [*self.found, *([f"and {rest} more"] if rest > 0 else [])]
+            message = "\n  ".join([f"{self.count} problems", *lines])
         step = f"Correct {self.path} and run the command again. Nothing was changed."
         return InputError(message, step, place=self.path.name)
 
@@ -91,8 +86,6 @@ def found(value: object) -> str:
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """The root of a file, and the list of stories in it."""
-
     root: dict[object, object]
     key: str
     entries: list[object]
@@ -115,7 +108,7 @@ def find_list(root: object, problems: Problems) -> Listing:
     return Listing(root, keys[0], entries)
 
 
-def read_list(listing: Listing, *, source: str, kind: Kind, problems: Problems) -> StoryList:
+def read_list(listing: Listing, *, source: str, kind: ListKind, problems: Problems) -> StoryList:
     """All stories of a file; what is wrong with them is left in `problems`."""
     if not listing.entries:
         problems.add(listing.key, "is empty: there is nothing to do")
@@ -144,39 +137,18 @@ def identity(raw: object) -> str | None:
     return _id_text(raw.get("id")) if isinstance(raw, dict) else None
 
 
-def status_words(entries: Iterable[object]) -> dict[bool, str]:
-    """The words this file uses for passed and open stories, else the usual ones."""
-    words: dict[bool, str] = {}
-    for raw in entries:
-        if isinstance(raw, dict) and _has_status(raw):
-            words.setdefault(_status_passed(raw), str(raw["status"]))
-    return {True: "done", False: "pending"} | words
-
-
-def mark_for(raw: Raw, passes: bool, words: Mapping[bool, str]) -> tuple[str, bool | str] | None:
-    """The field to write for this mark, and its value; None where it says so already."""
-    if _has_status(raw):
-        return None if _status_passed(raw) == passes else ("status", words[passes])
-    value = raw.get("passes")
-    is_there = value is passes or (value is None and not passes)
-    return None if is_there else ("passes", passes)
-
-
-def _has_status(raw: Raw) -> bool:
-    """True where the status says what passed."""
-    return raw.get("passes") is None and isinstance(raw.get("status"), str)
-
-
-def _status_passed(raw: Raw) -> bool:
-    return str(raw.get("status")).strip().casefold() in _PASSED_WORDS
+def status_passed(raw: Raw) -> bool | None:
+    """Whether the status says that it passed; None where it is not the status that says it."""
+    status = raw.get("status") if raw.get("passes") is None else None
+    return status.strip().casefold() in _PASSED_WORDS if isinstance(status, str) else None
 
 
 # --- one story -------------------------------------------------------------------------------
 
 
-def _story(raw: Raw, fields: _Fields, index: int, kind: Kind) -> Story:
-    is_number = _is_id_number(raw.get("id"))
-    story_id = str(raw["id"]) if is_number else fields.required_text("id")
+def _story(raw: Raw, fields: _Fields, index: int, kind: ListKind) -> Story:
+    number = _id_text(raw.get("id")) if not isinstance(raw.get("id"), str) else None
+    story_id = number or fields.required_text("id")
     if len(story_id) > _MAX_ID:
         fields.problem("id", f"is longer than {_MAX_ID} characters")
     if story_id.strip() and not is_visible(story_id):
@@ -194,7 +166,7 @@ def _story(raw: Raw, fields: _Fields, index: int, kind: Kind) -> Story:
         description=description,
         criteria=criteria,
         priority=fields.number("priority"),
-        passes=_status_passed(raw) if _has_status(raw) else fields.flag("passes"),
+        passes=fields.flag("passes") if (passed := status_passed(raw)) is None else passed,
         notes=fields.text("notes"),
         depends_on=_depends_on(fields),
         parent_spec=parent_spec
@@ -208,11 +180,8 @@ def _story(raw: Raw, fields: _Fields, index: int, kind: Kind) -> Story:
 
 
 def _id_text(value: object) -> str | None:
-    return str(value) if isinstance(value, str) or _is_id_number(value) else None
-
-
-def _is_id_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= 63
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= 63
+    return str(value) if isinstance(value, str) or is_number else None
 
 
 def _depends_on(fields: _Fields) -> tuple[str, ...]:
@@ -241,46 +210,38 @@ def dependency_place(listing: Listing, index: int, name: str) -> str:
     return next(at for value, at in entries if _id_text(value) == name)
 
 
-class _Fields:
-    """Typed access to one object of the file; what has the wrong type is a problem with its place.
+class _Fields(msgspec.Struct):
+    """Typed access to one object of the file; of several names the first that is there counts."""
 
-    Methods take alternative names for a field and use the first that is there.
-    """
-
-    def __init__(self, raw: Raw, place: str, problems: Problems) -> None:
-        self._raw = raw
-        self._place = place
-        self.problems = problems
+    raw: Raw
+    place: str
+    problems: Problems
 
     def value(self, *names: str) -> tuple[object, str]:
         """The first of these fields that is not null, and its place."""
-        there = (name for name in names if self._raw.get(name) is not None)
+        there = (name for name in names if self.raw.get(name) is not None)
         name = next(there, names[0])
-        return self._raw.get(name), f"{self._place}.{name}" if self._place else name
+        return self.raw.get(name), f"{self.place}.{name}" if self.place else name
 
     def problem(self, name: str, reason: str) -> None:
         self.problems.add(self.value(name)[1], reason)
 
     def text(self, *names: str) -> str:
-        """A text, empty where absent."""
         value, place = self.value(*names)
         return "" if value is None else self._text(value, place)
 
     def required_text(self, name: str) -> str:
-        """A text that says something."""
         value, _ = self.value(name)
         if value is None:
-            self.problem(name, "missing" if name not in self._raw else "is null")
+            self.problem(name, "missing" if name not in self.raw else "is null")
         elif isinstance(value, str) and not value.strip():
             self.problem(name, "is empty")
         return self.text(name)
 
     def flag(self, name: str) -> bool:
-        """True or false, false where absent."""
         return self._one_of(name, (bool,), "true or false") is True
 
     def number(self, name: str) -> int | float | None:
-        """A finite number."""
         value = self._one_of(name, (int, float), "a number (the lowest comes first)")
         if value is not None and not -_NUMBER_LIMIT < value < _NUMBER_LIMIT:
             self.problem(name, "is out of range")
@@ -313,23 +274,32 @@ class _Fields:
 
     def lines(self, *names: str) -> tuple[str, ...]:
         """A list of texts or of objects that carry one, as plain lines."""
-        lines = (line for entry, place in self.items(*names) for line in self._lines(entry, place))
-        return tuple(stripped for line in lines if (stripped := line.strip()))
-
-    def _lines(self, entry: object, place: str) -> list[str]:
-        if not isinstance(entry, dict):
-            return self._text(entry, place).splitlines()
-        fields = _Fields(entry, place, self.problems)
-        if fields.value("description", "text", "title")[0] is None:
-            self.problems.add(place, "has no description")
-        text, number = fields.text("description", "text", "title"), entry.get("id")
-        return [f"{number}: {text}" if isinstance(number, str | int) and number != "" else text]
+        lines: list[str] = []
+        for entry, place in self.items(*names):
+            if not isinstance(entry, dict):
+                lines += self._text(entry, place).splitlines()
+                continue
+            fields = _Fields(entry, place, self.problems)
+            if fields.value("description", "text", "title")[0] is None:
+                self.problems.add(place, "has no description")
+            text, number = fields.text("description", "text", "title"), entry.get("id")
+            is_numbered = isinstance(number, str | int) and number != ""
+            lines.append(f"{number}: {text}" if is_numbered else text)
+        return tuple(filter(None, map(str.strip, lines)))
 
     def argv(self, name: str) -> tuple[str, ...] | None:
         """A command: a list of arguments, or a text that is split like a shell would split it."""
         value, place = self.value(name)
         if isinstance(value, str):
-            return tuple(self._split(value, place)) or None
+            try:
+                split = shlex.split(self._text(value, place))
+            except ValueError as error:
+                self.problems.add(place, f"cannot be split into arguments: {str(error).lower()}")
+                return None
+            if operators := [word for word in split if word in _SHELL_WORDS]:
+                hint = 'no shell runs it; write ["sh", "-c", "…"] if you want one'
+                self.problems.add(place, f"uses {quoted(operators[0])}: {hint}")
+            return tuple(split) or None
         entries = self.items(name)
         program, place = entries[0] if entries else (None, place)
         words = program.split() if isinstance(program, str) else ["?"]
@@ -339,17 +309,6 @@ class _Fields:
             hint = f"write the whole command as one text, or {quoted(words[0])} alone"
             self.problems.add(place, f"the program is {quoted(str(program))}: {hint}")
         return tuple(self._text(entry, at) for entry, at in entries) or None
-
-    def _split(self, value: str, place: str) -> list[str]:
-        try:
-            words = shlex.split(self._text(value, place))
-        except ValueError as error:
-            self.problems.add(place, f"cannot be split into arguments: {str(error).lower()}")
-            return []
-        if operators := [word for word in words if word in _SHELL_WORDS]:
-            hint = 'no shell runs it; write ["sh", "-c", "…"] if you want one'
-            self.problems.add(place, f"uses {quoted(operators[0])}: {hint}")
-        return words
 
     def _text(self, value: object, place: str) -> str:
         if not isinstance(value, str):
@@ -379,10 +338,10 @@ _EXPERIMENT = LazyRegex(_START + r"a ?/ ?b[ \t-]?(?:tests?|testing|tested)" + _E
 _PARTS = "test coverage e2e jest mocha jasmine rspec unit playwright cypress selenium".split()
 _LABEL = LazyRegex(r"^[\w.-]{1,20}: ")  # "AC3: Tests pass"
 _TOKEN = re.compile(r"[^\W_]+")
-_VERDICT_WORDS = """
-pass passes passed passing green succeed succeeds successful successfully ok fail fails failed
-failing failures broken break clean cleanly
-"""
+_VERDICTS = frozenset(
+    "pass passes passed passing green succeed succeeds successful successfully ok fail fails failed"
+    " failing failures broken break clean cleanly".split()
+)
 _OTHER_GATE_WORDS = """
 test tests testing suite suites unit integration e2e end to regression all every the existing
 relevant other still continue continues keep keeps remain run runs is are must should be and with
@@ -391,12 +350,10 @@ typechecking typescript type types check checks checking build builds compiles f
 npm npx yarn pnpm bun make cargo go python m q uv tox nox pytest jest vitest mocha rspec phpunit
 junit mypy ruff eslint tsc
 """
-_VERDICTS = frozenset(_VERDICT_WORDS.split())
 _GATE_WORDS = _VERDICTS.union(_OTHER_GATE_WORDS.split())
 
 
 def is_about_tests(title: str, criteria: Iterable[str]) -> bool:
-    """True where the title, or a criterion beyond the usual gates, names tests."""
     return _names_tests(title) or any(
         _names_tests(criterion) and not is_quality_gate(criterion) for criterion in criteria
     )

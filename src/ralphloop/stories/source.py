@@ -1,30 +1,35 @@
 """Where stories come from: find the file, load it, mark a story in it.
 
-Loading validates everything at once and changes nothing.  Marking trusts nothing read earlier: the
-file is read again, the story found by its id, one value spliced into the text and the file
-replaced, unless somebody wrote it in between (then once more).  So a person may edit the file
-while a run goes on, and marking twice is the same as once.  Reads are bounded and never block (an
-agent may have left a pipe where a file was).
+Marking trusts nothing read earlier: the file is read again, one value spliced into its text and the
+file replaced, unless somebody wrote it in between (then once more).  So a person may edit the file
+while a run goes on.  Reads never block: an agent may have left a pipe where a file was.  An edit of
+the list is refused unless the data, read again, is exactly what was asked for.
 
-The spec file a story belongs to is read only if it lies inside the repository.  A story list is
-untrusted and a spec ends up in a prompt, so `../../etc/passwd`, absolute paths, links that lead out
-and git's own directory are errors, not reads.
+Only the supervisor says what passed and only a person says what is asked.  Where an agent changed a
+mark, it is a claim and is put back; a story that vanished is reported; one that asks for less than
+before is tampering.  All other edits are simply the file as it is now.
+
+A story list is untrusted and a spec ends up in a prompt: paths that lead out of the repository, or
+into git's own directory, are errors, not reads.
 """
 
 import codecs
 import os
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from ralphloop.atomic import write_atomic
-from ralphloop.core.story import Kind, Story, StoryList
-from ralphloop.errors import InputError, RepositoryError
+from ralphloop.core.model import ListKind, Story, StoryList
+from ralphloop.errors import InputError, RepositoryError, UsageError
 from ralphloop.room import read_regular
 from ralphloop.stories import graph, shapes
-from ralphloop.stories.documents import JsonDocument, YamlDocument
-from ralphloop.stories.names import label, quoted
+from ralphloop.stories.documents import Entry, JsonDocument, YamlDocument
+from ralphloop.stories.names import essence, label, quoted
 from ralphloop.stories.shapes import Listing, Problems
 
 _NAMES = ("prd.json", "tasks.yaml", "tasks.yml")
@@ -33,7 +38,6 @@ _WAYS_OUT = (
     "Make one with `ralph plan` or `ralph init`, name it with `--prd FILE`, "
     "or use `--prompt FILE` for a plain loop without stories."
 )
-_WRITE_ATTEMPTS = 5
 _BOMS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16-le",
@@ -41,13 +45,10 @@ _BOMS = {
 }
 
 
-class StoryFile:
-    """One story file: what it said when it was loaded, and the way to mark stories in it."""
-
-    def __init__(self, path: Path, story_list: StoryList, *, within: Path | None = None) -> None:
-        self.path = path
-        self.list = story_list
-        self._within = within
+class StoryFile(msgspec.Struct, eq=False):
+    path: Path
+    list: StoryList
+    within: Path | None = None
 
     def mark(self, story_id: str, passes: bool) -> None:
         self.mark_all({story_id: passes})
@@ -55,7 +56,7 @@ class StoryFile:
     def mark_all(self, wanted: Mapping[str, bool]) -> tuple[bytes, bytes]:
         """Set several marks in one write; the content of the file before and after it."""
         change = partial(marked, self.path, wanted=wanted)
-        before, after = rewrite(self.path, change, within=self._within)
+        before, after = rewrite(self.path, change, within=self.within)
         self.list = self.list.with_passes(wanted)
         return before, after
 
@@ -79,7 +80,7 @@ def load(path: Path, *, within: Path | None = None, data: bytes | None = None) -
     Marks are written through links, but never to a file outside `within`.
     """
     problems, listing = Problems(path), story_text(path, data).listing
-    kind: Kind = "tasks" if path.suffix in _YAML_SUFFIXES else "prd"
+    kind: ListKind = "tasks" if path.suffix in _YAML_SUFFIXES else "prd"
     story_list = shapes.read_list(listing, source=str(path), kind=kind, problems=problems)
     graph.check(story_list.stories, listing, problems)
     problems.raise_if_any()
@@ -87,21 +88,25 @@ def load(path: Path, *, within: Path | None = None, data: bytes | None = None) -
 
 
 class StoryText(NamedTuple):
-    """A story file as text, the list in it, and what it takes to make bytes of it again."""
-
     document: JsonDocument | YamlDocument
     listing: Listing
     bom: bytes
     codec: str
 
-    def encoded(self, text: str) -> bytes:
-        return self.bom + text.encode(self.codec)
-
 
 def story_text(path: Path, data: bytes | None = None) -> StoryText:
     """What the file holds, or `data` in its place, as far as it is a list of anything."""
-    data = read(path) if data is None else data
-    (text, bom, codec), problems = _decoded(data, path), Problems(path)
+    data, problems = read(path) if data is None else data, Problems(path)
+    # UTF-8 unless a byte order mark says otherwise.
+    bom = next((bom for bom in _BOMS if data.startswith(bom)), b"")
+    codec = _BOMS.get(bom, "utf-8")
+    try:
+        text = data[len(bom) :].decode(codec)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, len(bom) + error.start) + 1
+        step = f"Save {path} as UTF-8 and run the command again. Nothing was changed."
+        place = f"{path.name}: line {line}"
+        raise InputError("is not UTF-8 text", step, place=place) from None
     if not text.strip():
         raise problems.fail("", "is empty")
     document = _format(path)(text, problems)
@@ -115,23 +120,30 @@ def _format(path: Path) -> type[JsonDocument | YamlDocument]:
 
 def marked(path: Path, data: bytes, wanted: Mapping[str, bool]) -> bytes:
     """The bytes of the file with these stories marked, the same ones if they are already."""
-    text = story_text(path, data)
-    listing = text.listing
-    words, found = shapes.status_words(listing.entries), set[str]()
+    document, listing, bom, codec = story_text(path, data)
+    stories = {at: raw for at, raw in enumerate(listing.entries) if isinstance(raw, dict)}
+    # The words this file uses for passed and open stories, else the usual ones.
+    words, found = {True: "done", False: "pending"}, set[str]()
+    for raw in reversed(stories.values()):
+        if (passed := shapes.status_passed(raw)) is not None:
+            words[passed] = raw["status"]
     edits: dict[int, tuple[str, bool | str]] = {}
-    for index, raw in enumerate(listing.entries):
+    for index, raw in stories.items():
         name = shapes.identity(raw)
-        if name is None or name not in wanted or not isinstance(raw, dict):
+        if name is None or name not in wanted:
             continue
         if name in found:
             raise _cannot_mark(path, f"two stories have the id {quoted(name)}")
         found.add(name)
-        if edit := shapes.mark_for(raw, wanted[name], words):
-            edits[index] = edit
+        value, passed, passes = raw.get("passes"), shapes.status_passed(raw), wanted[name]
+        if passed is None and value is not passes and (passes or value is not None):
+            edits[index] = "passes", passes
+        elif passed is not None and passed != passes:
+            edits[index] = "status", words[passes]
     for name in wanted:
         if name not in found:
             raise _cannot_mark(path, f"the story {label(name)} is no longer in the file")
-    return text.encoded(text.document.with_values(listing.key, edits)) if edits else data
+    return bom + document.with_values(listing.key, edits).encode(codec) if edits else data
 
 
 def _cannot_mark(path: Path, reason: str) -> InputError:
@@ -159,7 +171,7 @@ def rewrite(
     path: Path, changed: Callable[[bytes], bytes], *, within: Path | None
 ) -> tuple[bytes, bytes]:
     """Change the file's content, again where somebody wrote it meanwhile; before and after."""
-    for _ in range(_WRITE_ATTEMPTS):
+    for _ in range(5):
         before = read(path)
         after = changed(before)
         if after == before or replace(path, after, before, within=within):
@@ -176,17 +188,96 @@ def replace(path: Path, data: bytes, before: bytes, *, within: Path | None) -> b
     return True
 
 
-def _decoded(data: bytes, path: Path) -> tuple[str, bytes, str]:
-    """The text, its byte order mark and its codec: UTF-8 unless such a mark says otherwise."""
-    bom = next((bom for bom in _BOMS if data.startswith(bom)), b"")
-    codec = _BOMS.get(bom, "utf-8")
-    try:
-        return data[len(bom) :].decode(codec), bom, codec
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, len(bom) + error.start) + 1
-        place = f"{path.name}: line {line}"
-        step = f"Save {path} as UTF-8 and run the command again. Nothing was changed."
-        raise InputError("is not UTF-8 text", step, place=place) from None
+# --- editing the list ------------------------------------------------------------------------
+
+Arrange = Callable[[list[int | Entry], Listing], list[int | Entry]]
+
+
+def rearrange(path: Path, arrange: Arrange) -> None:
+    """Let `arrange` say which stories the list has, by position or anew, and write just that."""
+
+    def arranged(data: bytes) -> bytes:
+        document, listing, bom, codec = story_text(path, data)
+        wanted = arrange(list(range(len(listing.entries))), listing)
+        whole, spans, made = document.text, document.spans(listing.key), b""
+        if spans:
+            before, after = whole[: spans[0][0]], whole[spans[-1][1] :]
+            pieces = [
+                whole[slice(*spans[one])] if isinstance(one, int) else document.written(one, before)
+                for one in wanted
+            ]
+            made = bom + (before + document.joined(pieces, spans) + after).encode(codec)
+        expected = [listing.entries[one] if isinstance(one, int) else dict(one) for one in wanted]
+        try:
+            read_back = story_text(path, made).document.data
+        except InputError:
+            read_back = None
+        if read_back != {**listing.root, listing.key: expected}:
+            reason = "the list cannot be changed in place"
+            raise InputError(reason, f"Edit {path} by hand.", place=path.name)
+        load(path, data=made)  # says what is wrong with it; nothing was written yet
+        return made
+
+    rewrite(path, arranged, within=None)
+
+
+def position(listing: Listing, story: str) -> int:
+    for index, raw in enumerate(listing.entries):
+        if shapes.identity(raw) == story:
+            return index
+    raise UsageError(f"there is no story {label(story)}", "`ralph stories` lists them.")
+
+
+# --- what an agent did to it -----------------------------------------------------------------
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """The difference between two readings of the list; empty means nothing of note."""
+
+    passes_flipped: dict[str, bool] = {}  # what the file says now
+    removed: tuple[str, ...] = ()
+    weakened: dict[str, tuple[str, ...]] = {}  # what less, in words
+
+    @property
+    def marks_to_restore(self) -> dict[str, bool]:
+        """What `StoryFile.mark_all` needs to put the claims back."""
+        return {story_id: not passes for story_id, passes in self.passes_flipped.items()}
+
+
+def compare(before: StoryList, after: StoryList) -> Changes:
+    old = {story.id: story for story in before.stories}
+    new = {story.id: story for story in after.stories}
+    kept = [(old[name], story) for name, story in new.items() if name in old]
+    passed = {story.id for story in before.stories if story.passes}
+    return Changes(
+        # A new story that arrives as passed is a claim as well.
+        passes_flipped={
+            name: story.passes for name, story in new.items() if story.passes != (name in passed)
+        },
+        removed=tuple(name for name in old if name not in new),
+        weakened={story.id: what for was, story in kept if (what := tuple(_weaker(was, story)))},
+    )
+
+
+def _weaker(was: Story, now: Story) -> Iterator[str]:
+    if was.criteria and not now.criteria:
+        yield "all acceptance criteria were removed"
+    # New punctuation, spacing or case is not a loss.
+    verb = "removed" if len(now.criteria) < len(was.criteria) else "changed"
+    left = Counter(essence(criterion) for criterion in now.criteria)
+    for criterion in was.criteria if now.criteria else ():
+        left[essence(criterion)] -= 1
+        if left[essence(criterion)] < 0:
+            yield f"a criterion was {verb}: {quoted(criterion)}"
+    for name, words in (("verify", "verify command"), ("parent_spec", "parent spec")):
+        asked, asks = getattr(was, name), getattr(now, name)
+        if asked and asks != asked:
+            yield f"the {words} was {'changed' if asks else 'removed'}"
+    for name in ("title", "description"):
+        if getattr(was, name).strip() and not getattr(now, name).strip():
+            yield f"the {name} was emptied"
+    if now.exit_signal and not was.exit_signal:
+        yield "it was given the permission to end the run"
 
 
 # --- parent specs ----------------------------------------------------------------------------

@@ -1,24 +1,19 @@
 """What an agent says of its work, where it says it in so many words.
 
 A claim is a **sentence of its own in the last paragraph**, made of nothing but known forms: "US-004
-is complete, all tests pass."  The forms are closed: subject, predicate and a few harmless adverbs;
-an unknown word makes it another sentence, and that claims nothing.  It is taken back by what stands
-behind it in the paragraph ("However, two tests still fail"), and never made by what was announced
-("The banner reads:"), quoted, asked, or written as a wish (open boxes, next steps, criteria).
-
-This is deaf to most ways of saying it, and on purpose: whoever wants to be heard writes a status
-block, and an answer without one is asked for it.  `docs/decisions` holds what was measured.
+is complete, all tests pass."  An unknown word makes it another sentence, and that claims nothing.
+It is taken back by what stands behind it in the paragraph ("However, two tests still fail"), and
+never made by what was announced ("The banner reads:"), quoted, asked or wished for.  This is deaf
+to most ways to say it, on purpose (decision 010): whoever wants to be heard writes a status block.
 
 Three ranks of form: the **whole** work, the **piece** at hand, **no work** was needed.  "All tests
-pass" speaks for the whole, as one indicator next to others, but claims no story: half a story can
-have green tests.
+pass" speaks for the whole but claims no story: half a story can have green tests.
 """
 
 from functools import partial
 
-from ralphloop.text.lazy_regex import LazyRegex
 from ralphloop.text.lines import EXHIBIT, STORY, last_paragraph, own_lines
-from ralphloop.text.plain import clean, one_line
+from ralphloop.text.plain import LazyRegex, clean, one_line
 
 PROMISE = "<promise>COMPLETE</promise>"
 _SHOWN = 300  # characters of a sentence that are handed back
@@ -202,16 +197,15 @@ def has_promise(text: str) -> bool:
 def question_to_person(text: str) -> str | None:
     """What the last paragraph asks of a person; offers to go on ask nothing."""
     said = [sentence.text.rstrip("*_ ") for sentence in last_paragraph(text)]
-    asked = [sentence for sentence in said if _asks(sentence)]
+    asked = []
+    for sentence in said:
+        words = _QUOTED.sub(EXHIBIT, sentence.lower())
+        request = _REQUEST.search(words)
+        before = words[: request.start()] if request else words
+        if (request or words.endswith("?")) and not _QUOTING.search(before):
+            asked.append(sentence)
     waits = bool(asked) and said[-1] == asked[-1]  # what follows a question answers it
     return one_line(" ".join(asked), _SHOWN) if waits else None
-
-
-def _asks(sentence: str) -> bool:
-    words = _QUOTED.sub(EXHIBIT, sentence.lower())
-    request = _REQUEST.search(words)
-    asks = request is not None or words.endswith("?")
-    return asks and not _QUOTING.search(words[: request.start() if request else len(words)])
 
 
 # --- judging ------------------------------------------------------------------------------------
@@ -236,7 +230,7 @@ says_already_done = partial(_stated, ranks=("none",))  # … that nothing had to
 
 
 def _known(words: str) -> set[str]:
-    """The ranks of the forms a sentence is made of; none where it is not made of forms alone."""
+    """The ranks of the forms a sentence is made of; none where there is more in it."""
     if len(words) > _MAX_SENTENCE or not _STEM.search(words):
         return set()
     lead = _LEAD.match(words)
@@ -261,11 +255,8 @@ def _takes_back(claim: str, later: str | None, *, whole: bool) -> bool:
         return True
     if not _LACK.search(_DENIED.sub("", later)) or _known(later):
         return False
-    return whole or _AT_WORK.search(later) is not None or not _ids(later) - _ids(claim)
-
-
-def _ids(words: str) -> set[str]:
-    return {found[0] for found in STORY.finditer(words)}
+    others = set(STORY.findall(later)) - set(STORY.findall(claim))
+    return whole or _AT_WORK.search(later) is not None or not others
 
 
 def _plain(sentence: str) -> str | None:

@@ -1,16 +1,14 @@
-"""Durations and points in time, for people and for files.
+"""Durations are float seconds, points in time epoch seconds; text appears only at the edges.
 
-Durations are float seconds, points in time are epoch seconds; text appears only at the edges:
-`90s`, `1h30m` in configuration, `2h 05m` on screen, ISO 8601 in UTC in files.  The clock is
-always handed in, so every decision that depends on time can be replayed; only the time zone in
-which a person reads and writes a time of day is that of the machine.
+The clock is always handed in, so that every decision that depends on time can be replayed; only the
+time zone in which a person reads and writes a time of day is that of the machine.
 """
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
-from ralphloop.text.lazy_regex import LazyRegex
+from ralphloop.text.plain import LazyRegex
 
 _DAY, _HOUR, _MINUTE = 86_400, 3_600, 60
 _N = r"(\d+(?:\.\d+)?) ?"
@@ -20,37 +18,26 @@ _DURATION = LazyRegex(  # each unit once, larger ones first; or a bare number of
 _UNITS = (float(_DAY), float(_HOUR), float(_MINUTE), 1.0, 0.001, 1.0)
 _CLOCK = LazyRegex(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
 _LONGEST_TEXT = 40
-_STAMP = str.maketrans("T", "-", "-:Z")
 
 
 def parse_duration(value: str | float) -> float:
     """Seconds of `90s`, `15m`, `1h30m`, `2d`, `500ms`; a bare number is seconds."""
-    seconds = _seconds_of_text(value) if isinstance(value, str) else _seconds_of_number(value)
+    seconds: float | None = None
+    if isinstance(value, str):
+        text = value.strip().lower()
+        if 0 < len(text) <= _LONGEST_TEXT and (parts := _DURATION.fullmatch(text)):
+            counts = zip(parts.groups(), _UNITS, strict=True)
+            seconds = sum(float(part) * unit for part, unit in counts if part)
+    elif type(value) in (int, float):  # True would be one second; in a file it is a mistake
+        try:
+            seconds = float(value)
+        except OverflowError:
+            seconds = math.inf
     if seconds is None:
         raise ValueError(f"not a duration: {_shown(value)}; write it like 90s, 15m or 1h30m")
     if not math.isfinite(seconds) or seconds < 0:
         raise ValueError(f"a duration must be zero or more and finite, not {_shown(value)}")
     return seconds
-
-
-def _seconds_of_text(value: str) -> float | None:
-    text = value.strip().lower()
-    parts = _DURATION.fullmatch(text) if 0 < len(text) <= _LONGEST_TEXT else None
-    if parts is None:
-        return None
-    return sum(
-        float(part) * unit for part, unit in zip(parts.groups(), _UNITS, strict=True) if part
-    )
-
-
-def _seconds_of_number(value: object) -> float | None:
-    # True would be one second; in a configuration file it is a mistake.
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
 
 
 def format_duration(seconds: float) -> str:
@@ -77,7 +64,7 @@ def iso(epoch: float) -> str:
 
 def stamp(epoch: float) -> str:
     """The same for names: `20261115-220000`."""
-    return iso(epoch).translate(_STAMP)
+    return iso(epoch).translate(str.maketrans("T", "-", "-:Z"))
 
 
 def told_iso(epoch: float) -> str:
@@ -96,6 +83,10 @@ def clock_time(epoch: float, now: float) -> str:
         return then.strftime("%H:%M" if is_near else "%Y-%m-%d %H:%M")
     except (OverflowError, OSError, ValueError):
         return "at an unknown time"
+
+
+def clock(at: float | None, zone: tzinfo | None = None, form: str = "%Y-%m-%d %H:%M") -> str:
+    return "" if at is None else datetime.fromtimestamp(at).astimezone(zone).strftime(form)
 
 
 def parse_clock(text: str) -> str:

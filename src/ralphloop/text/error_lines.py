@@ -1,7 +1,6 @@
 """Which lines of a text are errors that are there now.
 
-The text is read once, line by line.  A line is an error if it has one of the shapes that programs
-share, whichever program it is:
+A line is an error if it has one of the shapes that programs share, whichever program it is:
 
 * a name or a head and a message: `SomeError: message`, `error: message`, `[ERROR] message`, behind
   whatever machines put before it (times, places, programs: words that hold digits or marks);
@@ -10,41 +9,28 @@ share, whichever program it is:
 * what systems say, a closed vocabulary: `prog: x: No such file or directory`, `Segmentation fault`;
 * somebody who could not: `prog: cannot …`, `Failed to …: …`.
 
-What a line means depends on where it stands, so the reader remembers a little: a traceback, a head
-whose message stands below it, an announcement ("The build stops here:") after which anything
-counts, an exhibit that the speech below it calls solved, or that ends in a passing count.
+What a line means depends on where it stands: in a traceback, below a head, after an announcement
+("The build stops here:"), in an exhibit that the speech below it calls solved.  In prose the
+sentence must say that it fails now ("the build still fails with `TypeError: x`"), and not that it
+is solved, wished for, conditional or merely spoken of ("prints `Error: bad token` when it is old").
 
-In prose the sentence decides: it must say that it fails now ("the build still fails with
-`TypeError: x`"), and not that it is solved, wished for, conditional or merely spoken of ("prints
-`Error: bad token` when the token is old").
-
-Each error has a rank, because noise around a failure must not change which failure it is.
-
-Everything is bounded: the last `MAX_TEXT` characters are read (a run ends in its last words), of a
-line the first `MAX_LINE`, and at most `MAX_ERRORS` different error lines are kept.
+The last `MAX_TEXT` characters are read, because a run ends in its last words.
 """
 
 import re
 from enum import IntEnum
 from itertools import islice
-from typing import NamedTuple
 
-from ralphloop.text.lazy_regex import LazyRegex, any_case
 from ralphloop.text.lines import Kind, Line, scan
-from ralphloop.text.plain import clean
+from ralphloop.text.plain import LazyRegex, any_case, clean
 
 MAX_TEXT = 100_000
 MAX_LINE = 3_000
 MAX_ERRORS = 50
-MAX_ERROR_CHARS = 500
-_MAX_PREFIXES = 8
-_MAX_SENTENCES = 80
-_MAX_TOLD = 20  # looked at in one sentence
-_SHORTEST_TOLD = 8
 
 
 class Rank(IntEnum):
-    """How much a line says about which failure it is."""
+    """How much a line says about which failure it is; noise around it must not change that."""
 
     TALLY = 0  # how many failed
     TOLD = 1  # the agent announced a failure and then showed this
@@ -52,9 +38,7 @@ class Rank(IntEnum):
     SPECIFIC = 3  # names the failure
 
 
-class ErrorLine(NamedTuple):
-    text: str
-    rank: Rank
+_Error = tuple[str, Rank]
 
 
 def _any(*patterns: str, flags: int = 0) -> LazyRegex:
@@ -62,7 +46,6 @@ def _any(*patterns: str, flags: int = 0) -> LazyRegex:
 
 
 def _words(*patterns: str) -> LazyRegex:
-    """Any of these as whole words, in any case."""
     return any_case(rf"\b(?:{'|'.join(patterns)})\b")
 
 
@@ -292,26 +275,20 @@ _OF_THE_ABOVE = LazyRegex(
 _FIX_HEADING = LazyRegex(r"(?i:(?:#{1,6}|\*\*)\s*(?:the )?(?:fix|solution|resolution)\b\W*$)")
 
 
-def find_error_lines(text: str) -> tuple[ErrorLine, ...]:
-    """The different error lines of a text in order of appearance."""
+def find_error_lines(text: str) -> dict[str, Rank]:
     text = clean(text[-MAX_TEXT:])
     if not _TRIGGER.search(text.lower()):
-        return ()
+        return {}
     reader = _Reader()
     for line in scan(text):
         reader.read(line)
         if len(reader.found) >= MAX_ERRORS:
             break
     reader.leave_exhibit("")
-    return tuple(ErrorLine(text, rank) for text, rank in reader.found.items())
-
-
-_READ = (Kind.SPEECH, Kind.QUOTE, Kind.CODE)
+    return reader.found
 
 
 class _Reader:
-    """Reads a text line by line and remembers where it is."""
-
     def __init__(self) -> None:
         self.found: dict[str, Rank] = {}
         self._kind = Kind.SPEECH
@@ -323,7 +300,6 @@ class _Reader:
         self._announced = False  # "The build stops here:"; what comes next is why
 
     def read(self, line: Line) -> None:
-        """Take one more line into account."""
         text = line.text[:MAX_LINE]
         if line.kind is Kind.SPEECH and text.strip():
             self.leave_exhibit(text)
@@ -331,21 +307,23 @@ class _Reader:
             self.leave_exhibit("")
             self._kind = line.kind
         fenced = line.kind is Kind.CODE and text.lstrip().startswith(("```", "~~~"))
-        readable = line.kind in _READ and not fenced and text.strip()
+        readable = line.kind in (Kind.SPEECH, Kind.QUOTE, Kind.CODE) and not fenced and text.strip()
         found = self._found_in(text, line) if readable else None
         self._previous = text
         if found:
             kept = self.found if self._kind is Kind.SPEECH else self._shown
-            kept.setdefault(found.text[:MAX_ERROR_CHARS].rstrip(), found.rank)
+            kept.setdefault(found[0][:500].rstrip(), found[1])
 
-    def leave_exhibit(self, next_spoken: str) -> None:
-        """Keep what an exhibit held, unless it passed or the speech below it cures it."""
-        if not (self._passed or _cured_below(next_spoken)):
-            for text, rank in self._shown.items():
+    def leave_exhibit(self, said: str) -> None:
+        """Keep what an exhibit held, unless it passed or what is said below calls it solved."""
+        if self._shown and not self._passed:
+            solved = _NOT_NOW.search(said) and not (_UNSOLVED.search(said) or _TURN.search(said))
+            is_cured = _FIX_HEADING.match(said) or (solved and _OF_THE_ABOVE.match(said))
+            for text, rank in self._shown.items() if not is_cured else ():
                 self.found.setdefault(text, rank)
         self._shown, self._passed, self._kind = {}, None, Kind.SPEECH
 
-    def _found_in(self, text: str, line: Line) -> ErrorLine | None:
+    def _found_in(self, text: str, line: Line) -> _Error | None:
         waiting = self._frame_indent is not None or self._head is not None or self._announced
         if not waiting and not _TRIGGER.search(text.lower()):
             return None
@@ -355,25 +333,26 @@ class _Reader:
         # The headline of a diagnostic whose place stands below it, as ruff and rustc print them.
         pointed_at = self._previous.strip() if _POINTS_BACK.match(text) else ""
         if pointed_at and not _NOT_SEVERE.match(pointed_at):
-            return ErrorLine(pointed_at, Rank.SPECIFIC)
-        if raised := self._raised(text):
-            return ErrorLine(raised, Rank.SPECIFIC)
+            return pointed_at, Rank.SPECIFIC
+        # A traceback ends with the first line left of its frames; source lines stand right of them.
+        indent = len(text) - len(text.lstrip())
+        if self._frame_indent is not None and indent < self._frame_indent:
+            self._frame_indent = None
+            if raised := _RAISED.match(text):
+                return raised[1].strip(), Rank.SPECIFIC
         in_code = line.kind is Kind.CODE and not _OUTPUT.fullmatch(line.language)
         return self._reported(text, in_code=in_code)
 
-    def _raised(self, line: str) -> str | None:
-        """The exception that ends a traceback: the first line left of its frames."""
-        indent = len(line) - len(line.lstrip())
-        if self._frame_indent is None or indent >= self._frame_indent:
-            return None  # source lines stand right of their frame
-        self._frame_indent = None
-        match = _RAISED.match(line)
-        return match[1].strip() if match else None
-
-    def _reported(self, line: str, *, in_code: bool) -> ErrorLine | None:
-        head, self._head = self._head, None
-        announced, self._announced = self._announced, _announces_failure(line.strip())
-        bare, bulleted = _undressed(line)
+    def _reported(self, line: str, *, in_code: bool) -> _Error | None:
+        head, self._head, text = self._head, None, line.strip()
+        # The build or the tests fail, and then comes how.
+        announces = _ANNOUNCED.match(text) and not (_WORK.match(text) or _NOT_NOW.search(text))
+        announced, self._announced = self._announced, bool(announces)
+        bullet = _BULLET.match(text)
+        bulleted = bullet is not None
+        bare = _BOLD.sub(r"\1", text[bullet.end() :] if bullet else text)
+        if span := _CODE_SPAN.match(bare):
+            bare = span[2].strip()
         if _NO_REPORT.match(bare):
             self._announced = announced and bare.startswith("$ ")
             return None
@@ -383,24 +362,15 @@ class _Reader:
         failed = _run_failed(bare)
         if failed is not None:  # one count of failures outweighs any that passed
             self._passed = self._passed is not False and not failed
-            return ErrorLine(bare, Rank.TALLY) if failed else None
+            return (bare, Rank.TALLY) if failed else None
         self._announced = self._announced or (announced and bulleted)
         found = _shaped(bare, in_code=in_code, bulleted=bulleted)
         if not (found or in_code):
             found = _told(line, announced=announced)
         if head and not found and _is_message(head.rstrip(":"), bare):
-            return ErrorLine(f"{head} {bare}", Rank.SPECIFIC)
+            return f"{head} {bare}", Rank.SPECIFIC
         shown = announced and not (found or bulleted or in_code or self._announced)
-        return ErrorLine(bare, Rank.TOLD) if shown else found
-
-
-def _undressed(line: str) -> tuple[str, bool]:
-    """The line without bullets and emphasis, and whether it had a bullet."""
-    text = line.strip()
-    bullet = _BULLET.match(text)
-    bare = _BOLD.sub(r"\1", text[bullet.end() :] if bullet else text)
-    span = _CODE_SPAN.match(bare)
-    return (span[2].strip() if span else bare), bullet is not None
+        return (bare, Rank.TOLD) if shown else found
 
 
 def _run_failed(text: str) -> bool | None:
@@ -415,26 +385,29 @@ def _run_failed(text: str) -> bool | None:
     return any(number.strip("0") for number in numbers)
 
 
-def _shaped(bare: str, *, in_code: bool = False, bulleted: bool = False) -> ErrorLine | None:
-    """The line as an error by its shape alone."""
+def _shaped(bare: str, *, in_code: bool = False, bulleted: bool = False) -> _Error | None:
     place = _PLACE.match(bare)
     said = bare[place.end() :] if place else bare
     if _NOT_SEVERE.match(said) or (in_code and not place):
         return None  # source code is full of errors nobody made; only a compiler gives places
     if _VAGUE.match(said):
-        return ErrorLine(said, Rank.VAGUE)
+        return said, Rank.VAGUE
     if (headed := _headed(said)) is not None:
         head, _, message = headed.partition(": ")
-        return ErrorLine(headed, Rank.SPECIFIC) if _is_message(head, message) else None
+        return (headed, Rank.SPECIFIC) if _is_message(head, message) else None
     complains = place and place["column"] and _COMPLAINT.match(said)
-    named = complains or _OTHERS.match(said) or (not bulleted and _program_says(said))
-    return ErrorLine(said, Rank.SPECIFIC) if named else None
+    if complains or _OTHERS.match(said):
+        return said, Rank.SPECIFIC
+    says = None if bulleted else _PROGRAM_SAYS.match(said)
+    program = says["program"] if says else ""
+    is_program = program.islower() or "/" in program  # a capital says label ("Result: not found")
+    return (said, Rank.SPECIFIC) if is_program else None
 
 
 def _headed(text: str) -> str | None:
     """The error behind what machines put before it: times, tags, places, programs."""
     start = 0
-    for _ in range(_MAX_PREFIXES):
+    for _ in range(8):
         head = _HEAD.match(text, start)
         if head and not _NO_LEAD.search(head["lead"] or ""):
             return text[head.start("name") if head["name"] else start :]
@@ -447,12 +420,6 @@ def _headed(text: str) -> str | None:
     return None
 
 
-def _program_says(text: str) -> bool:
-    match = _PROGRAM_SAYS.match(text)
-    program = match["program"] if match else ""
-    return program.islower() or "/" in program  # a capital says label ("Result: not found")
-
-
 def _is_message(head: str, message: str) -> bool:
     """True where what follows `Error:` is a message: no zero, type, key, cure or description."""
     if _NOTHING.match(message) or _SPOKEN_OF.match(message):
@@ -462,35 +429,19 @@ def _is_message(head: str, message: str) -> bool:
     return not message.endswith((",", ";", "=>"))
 
 
-def _told(line: str, *, announced: bool) -> ErrorLine | None:
+def _told(line: str, *, announced: bool) -> _Error | None:
     """The error inside a line of prose, if the prose says that it happens now."""
-    for sentence in _SENTENCE_END.split(line, maxsplit=_MAX_SENTENCES):
-        for told in islice(_TOLD.finditer(sentence), _MAX_TOLD):
+    for sentence in _SENTENCE_END.split(line, maxsplit=80):
+        for told in islice(_TOLD.finditer(sentence), 20):
             said = (told["code"] or told["said"]).strip()
-            found = _shaped(said) if len(said) >= _SHORTEST_TOLD else None
+            found = _shaped(said) if len(said) >= 8 else None
             before, after = sentence[: told.start()], sentence[told.end() :]
-            if found and before.strip() and (announced or _happens_now(before, after)):
+            if not (found and before.strip()):
+                continue
+            around = f"{before} {after}"
+            is_done = _WORK.match(before) and not _TURN.search(before)
+            fails = _FAILS_NOW.search(around) or _PROGRAM_TELLS.search(before)
+            is_now = fails and not (is_done or _NOT_NOW.search(around))
+            if announced or is_now or _UNSOLVED.search(around):
                 return found
     return None
-
-
-def _happens_now(before: str, after: str) -> bool:
-    around = f"{before} {after}"
-    if _UNSOLVED.search(around):
-        return True
-    if _NOT_NOW.search(around) or (_WORK.match(before) and not _TURN.search(before)):
-        return False
-    return bool(_FAILS_NOW.search(around) or _PROGRAM_TELLS.search(before))
-
-
-def _announces_failure(line: str) -> bool:
-    """True where a line says that the build or the tests fail, and then comes how."""
-    return bool(_ANNOUNCED.match(line)) and not (_WORK.match(line) or _NOT_NOW.search(line))
-
-
-def _cured_below(said: str) -> bool:
-    """True where speech says of what was just shown that it is solved, or old."""
-    if _FIX_HEADING.match(said):
-        return True
-    solved = _NOT_NOW.search(said) and not (_UNSOLVED.search(said) or _TURN.search(said))
-    return bool(_OF_THE_ABOVE.match(said) and solved)

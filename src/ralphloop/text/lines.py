@@ -1,29 +1,22 @@
 """The lines of an answer, each with what it is, and what the agent says in its own words.
 
-One scanner for everybody who reads Markdown as agents write it (`scan`).  It knows code fences,
-status blocks, block quotes, diffs and comments; where none of them begins, a line is speech.
-Nothing is dropped: who reads claims wants speech alone, who reads errors also looks into fences and
-quotes.
+One scanner for all who read Markdown as agents write it (`scan`); nothing is dropped: who reads
+claims wants speech alone, who reads errors also looks into fences and quotes.
 
-Only speech can state something about the work.  `speech` is all of it, without tables, listings and
-log lines either; `last_paragraph` is where an answer ends, in sentences, after closing courtesies
-("Let me know if …") are left out.  A sentence may be spoken and still claim nothing: items and
-headings name things, and what was announced ("The banner reads:") or stands under a heading of
-wishes ("Next steps") is no report.  Inline code stands for "some thing" (`…`), never for the words
-inside it.
+Only speech can state something about the work, and not all of it claims: items and headings name
+things, and what was announced ("The banner reads:") or stands under a heading of wishes ("Next
+steps") is no report.  Inline code stands for "some thing" (`…`), never for the words inside it.
 
 Every pattern is anchored or bounded, so the cost is linear in the text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from enum import Enum, auto
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
-from ralphloop.text.lazy_regex import LazyRegex, any_case
-from ralphloop.text.plain import clean
+from ralphloop.text.plain import LazyRegex, any_case, clean
 
 _MAX_MARKER = 400  # a longer line is neither marker nor fence
 _MAX_BLOCK = 400  # lines; a longer "block" is a lost marker
@@ -88,23 +81,20 @@ class Line(NamedTuple):
 
 
 class Fence(NamedTuple):
-    """An open code fence by CommonMark's rules."""
-
     run: str
     language: str
-
-    @classmethod
-    def opened_by(cls, run: str, info: str) -> Fence | None:
-        if run[0] == "`" and "`" in info:
-            return None  # inline code
-        return cls(run, (info.split() or [""])[0].lower())
-
-    def closed_by(self, run: str, info: str) -> bool:
-        return run.startswith(self.run) and not info.strip()
 
     @property
     def is_diff(self) -> bool:
         return self.language.startswith(("diff", "patch", "udiff"))
+
+
+def fence_after(fence: Fence | None, run: str, info: str) -> Fence | None:
+    """The code fence that is open behind such a line, by CommonMark's rules."""
+    if fence:
+        return None if run.startswith(fence.run) and not info.strip() else fence
+    is_inline = run[0] == "`" and "`" in info
+    return None if is_inline else Fence(run, (info.split() or [""])[0].lower())
 
 
 def scan(text: str) -> Iterator[Line]:
@@ -119,17 +109,21 @@ def scan(text: str) -> Iterator[Line]:
             yield Line(line, Kind.BLOCK)
             continue
         found = _FENCE.fullmatch(line) if "```" in line or "~~~" in line else None
-        opened = Fence.opened_by(found["run"], found["info"]) if found and not fence else None
-        if opened or (fence and found and fence.closed_by(found["run"], found["info"])):
-            fence = opened
+        after = fence_after(fence, found["run"], found["info"]) if found else fence
+        if after is not fence:
+            fence = after
             yield Line(line, Kind.CODE)
             continue
         if fence:
             yield Line(line, Kind.DIFF if fence.is_diff else Kind.CODE, fence.language)
             continue
         said = line
-        if "<!--" in line or in_comment:
-            said, in_comment = _without_comment(line, in_comment=in_comment)
+        if in_comment:
+            _, closed, said = line.partition("-->")
+            in_comment = not closed
+        if "<!--" in said:
+            said, opens, _ = _COMMENT.sub("", said).partition("<!--")
+            in_comment = bool(opens)
         in_diff = bool((_DIFF_LINE if in_diff else _DIFF_START).match(said))
         if said != line and not said.strip():
             yield Line(said, Kind.COMMENT)
@@ -147,15 +141,6 @@ def own_lines(text: str) -> Iterator[str]:
             yield ""
         else:
             yield f"> {line.text}" if line.kind is Kind.QUOTE else line.text
-
-
-def _without_comment(line: str, *, in_comment: bool) -> tuple[str, bool]:
-    """What a line says outside comments, and whether one is open behind it."""
-    if in_comment:
-        _, closed, line = line.partition("-->")
-        in_comment = not closed
-    before, opened, _ = _COMMENT.sub("", line).partition("<!--")
-    return before, in_comment or bool(opened)
 
 
 def _is_marker(line: str, marker: LazyRegex) -> bool:
@@ -209,7 +194,6 @@ def _introduces(line: str) -> bool:
 
 
 def _paragraphs(text: str) -> list[list[str]]:
-    """The speech of a text, cut at blank lines and at everything that is shown."""
     paragraphs: list[list[str]] = [[]]
     in_list = code = False
     for line in scan(text):
@@ -230,7 +214,10 @@ def _sentences(lines: list[str]) -> Iterator[Said]:
     """The last sentences of a paragraph; a wrapped line goes on with the one before."""
     announced, units, size = False, list[str](), 0
     for line in (line[-_MAX_LINE:] for line in lines[-_MAX_LINES:]):
-        if units and size < _MAX_LINE and _continues(line, units[-1]):
+        before = units[-1] if units and size < _MAX_LINE else ""
+        is_apart = _HEADING.match(before) or _HEADING.match(line) or _ITEM.match(line)
+        is_wrapped = len(before) >= _WRAPPED and not before.endswith((".", "!", "?", ":", ";"))
+        if before and not is_apart and (is_wrapped or line.lstrip()[0].islower()):
             units[-1] += f" {line.strip()}"
             size += len(line)
         else:
@@ -241,23 +228,13 @@ def _sentences(lines: list[str]) -> Iterator[Said]:
         may_claim = not (lead or announced)
         if _OPEN_BOX.match(unit):
             yield Said("still open", may_claim=False)
-        yield from (Said(text, may_claim) for text in _split(unit[lead.end() if lead else 0 :]))
+        # Inline code stands for some thing, never for its words, unless it names a story.
+        text = _CODE_SPAN.sub(
+            lambda span: span[1] if STORY.fullmatch(span[1]) else EXHIBIT,
+            unit[lead.end() if lead else 0 :],
+        ).strip()
+        ends = [end.end() for end in _SENTENCE_END.finditer(text)]
+        for start, end in pairwise((0, *ends, len(text))):
+            if sentence := text[start:end].strip():
+                yield Said(sentence, may_claim)
         announced = _introduces(unit) if lead is None else announced
-
-
-def _continues(line: str, before: str) -> bool:
-    if _HEADING.match(before) or _HEADING.match(line) or _ITEM.match(line):
-        return False
-    wrapped = len(before) >= _WRAPPED and not before.endswith((".", "!", "?", ":", ";"))
-    return line.lstrip()[0].islower() or wrapped
-
-
-def _split(unit: str) -> Iterator[str]:
-    # Inline code stands for some thing, never for its words, unless it names a story.
-    text = _CODE_SPAN.sub(lambda span: span[1] if STORY.fullmatch(span[1]) else EXHIBIT, unit)
-    text, start = text.strip(), 0
-    for end in _SENTENCE_END.finditer(text):
-        yield text[start : end.end()].strip()
-        start = end.end()
-    if rest := text[start:].strip():
-        yield rest

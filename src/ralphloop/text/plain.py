@@ -1,14 +1,39 @@
 """Text as models and terminals really emit it, made plain.
 
-Every step is guarded by a cheap test, so ordinary text passes at the speed of a few searches and
-hostile text still costs linear time.
+Every step is guarded by a cheap test: ordinary text passes fast, hostile text costs linear time.
+Regular expressions are compiled when first used: they are large, and most starts need none.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
-from ralphloop.text.lazy_regex import LazyRegex
+_Matches = Callable[..., re.Match[str] | None]
+
+
+class LazyRegex:
+    match: _Matches
+    fullmatch: _Matches
+    search: _Matches
+    finditer: Callable[..., Iterator[re.Match[str]]]
+    sub: Callable[..., str]
+    findall: Callable[..., list[str]]
+    split: Callable[..., list[str]]
+
+    def __init__(self, source: str, flags: int = 0) -> None:
+        self._source, self._flags = source, flags
+
+    def __getattr__(self, name: str) -> Any:
+        """The first question compiles it; from then on its own methods answer, without us."""
+        method = getattr(re.compile(self._source, self._flags), name)
+        setattr(self, name, method)
+        return method
+
+
+def any_case(source: str) -> LazyRegex:
+    return LazyRegex(source, re.IGNORECASE)
+
 
 _ANSI = LazyRegex(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
@@ -38,9 +63,7 @@ _NOT_A_COLOUR = LazyRegex(r"\x1b(?!\[[0-9;]{1,12}m)")
 
 def on_screen(text: str, *, colours: bool = True) -> str:
     """What may be printed: nothing that moves a cursor or turns words round, which is shown.
-
-    Colours are ours to set; where a text is not ours, `colours` is to be False.
-    """
+    Colours are ours to set: for a text of others `colours` is to be False."""
     text = text if text.isprintable() else text.translate(_NOT_PRINTED)
     if "\x1b" in text:
         text = _NOT_A_COLOUR.sub("", text) if colours else text.replace("\x1b", "")
@@ -85,6 +108,14 @@ def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     names = {name.casefold(): name for name in islice(known, 1000) if len(name) <= _COMPARED}
     close = get_close_matches(word[:_COMPARED].casefold(), names, n=1, cutoff=cutoff)
     return names[close[0]] if close else ""
+
+
+def number(value: float) -> str:
+    """`1,234`, `56.7 k`, `9 M`: enough to compare."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= max(size, 10_000):
+            return f"{value / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{value:,.0f}"
 
 
 def counted(number: int, noun: str, verb: str = "") -> str:

@@ -1,24 +1,15 @@
-"""What fails in a text, as one line that two runs can be compared by.
+"""What fails in a text, as one line that two runs can be compared by, and people can read.
 
-Errors are found by `error_lines`; here each of them gets a name.  A signature keeps what a person
-would use to tell two failures apart (exception, error code, words, quoted identifiers, names of
-tests, relative paths a message is about) and replaces what changes from run to run (places,
-absolute directories, numbers, times, hashes, ids, addresses).  The result stays readable: it is
-what the report and the next prompt show.
-
-Of a text with several errors the signature names the first few, without wrappers and details
-where something specific is said, and without a line that another one contains.
+A signature keeps what a person would tell two failures apart by (exception, error code, words,
+quoted identifiers, names of tests, relative paths) and replaces what changes from run to run
+(places, absolute directories, numbers, times, hashes, ids, addresses).  Of several errors it names
+the first few, without wrappers and details where something specific is said.
 """
 
 import re
 
-from ralphloop.text.error_lines import NAME, ErrorLine, find_error_lines
-from ralphloop.text.lazy_regex import LazyRegex
-
-MAX_SIGNATURE = 400
-MAX_PARTS = 5
-_MAX_PART = 160
-_LONG_QUOTE = 80
+from ralphloop.text.error_lines import NAME, find_error_lines
+from ralphloop.text.plain import LazyRegex
 
 _SOURCE = (
     r"(?:py|pyi|js|jsx|ts|tsx|mjs|cjs|rs|go|java|kts?|c|cc|cpp|cxx|h|hpp|rb|php|cs|swift|exs?|scala"
@@ -85,16 +76,12 @@ _FIRST_SENTENCE = LazyRegex(r"(.{25,}?[\w)'\"`\]>])[.!?]\s+[A-Z`]")
 
 def error_signature(text: str) -> str | None:
     """What fails in this text, without places, numbers and times; None: nothing does."""
-    return signature_of(find_error_lines(text))
-
-
-def signature_of(lines: tuple[ErrorLine, ...]) -> str | None:
-    """One line that says which failure these error lines tell of."""
-    named = [(line.rank, name) for line in lines if (name := normalised(line.text))]
+    lines = find_error_lines(text).items()
+    named = [(rank, name) for line, rank in lines if (name := _normalised(line))]
     best = max((rank for rank, _ in named), default=None)
     parts = dict.fromkeys(name for rank, name in named if rank == best)
     kept = [part for part in parts if not any(_tells(other, part) for other in parts)]
-    return " | ".join(kept[:MAX_PARTS])[:MAX_SIGNATURE].rstrip(" |") or None
+    return " | ".join(kept[:5])[:400].rstrip(" |") or None
 
 
 def _tells(other: str, part: str) -> bool:
@@ -103,12 +90,13 @@ def _tells(other: str, part: str) -> bool:
     return bool(found and (before or after)) and not (before[-1:].isalnum() or after[:1].isalnum())
 
 
-def normalised(line: str) -> str:
-    """An error line with everything replaced that changes from run to run."""
+def _normalised(line: str) -> str:
     text = " ".join(line.split())
-    test = _TEST.match(text) or _VERBOSE_TEST.match(text)
-    if test:
-        return _tidy(_failing_test(test))
+    if test := _TEST.match(text) or _VERBOSE_TEST.match(text):
+        file, _, name = test["id"].partition("::")
+        name = name or _SEPARATOR.split(file.rstrip(":"))[-1]
+        rest = _NOISE.sub(_replaced, _TEST_NOISE.sub("", test["rest"]))
+        return _tidy(f"{test['verb']} {name}{rest}")
     if _NAMED_TEST.match(text):
         return _tidy(_TEST_NOISE.sub("", text))
     first = _FIRST_SENTENCE.match(text)
@@ -120,37 +108,27 @@ def normalised(line: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    return text.lstrip(" *_`").rstrip(" .,:;!*_`…-")[:_MAX_PART].rstrip()
-
-
-def _failing_test(match: re.Match[str]) -> str:
-    file, _, name = match["id"].partition("::")
-    name = name or _SEPARATOR.split(file.rstrip(":"))[-1]
-    rest = _TEST_NOISE.sub("", match["rest"])
-    return f"{match['verb']} {name}{_NOISE.sub(_replaced, rest)}"
+    return text.lstrip(" *_`").rstrip(" .,:;!*_`…-")[:160].rstrip()
 
 
 def _replaced(match: re.Match[str]) -> str:
-    """What stands in a signature for one piece of noise."""
     is_code = match.lastgroup == "token" and _ERROR_CODE.match(match[0])
     return match[0] if is_code else _replaced_in_quotes(match)
 
 
 def _replaced_in_quotes(match: re.Match[str]) -> str:
     kind, found = match.lastgroup or "", match[0]
-    if kind == "quoted":
-        return _quoted(match["inner"])
+    if kind == "quoted":  # words are identity, data is not
+        inner = match["inner"]
+        is_data = len(inner) > 80
+        return "'<value>'" if is_data else f"'{_NOISE.sub(_replaced_in_quotes, inner)}'"
     if kind == "kept":
         return found
-    named = {"absolute": _path, "relative": _relative, "url": _url, "token": _token}.get(kind)
+    if kind == "relative":
+        folder, slash, name = found.rpartition("/")
+        return f"{_tokens(folder)}{slash}{_last(name)}"
+    named = {"absolute": _path, "url": _url, "token": _token}.get(kind)
     return named(found) if named else f"<{kind}>"
-
-
-def _quoted(inner: str) -> str:
-    """Quoted words are identity, quoted data is not."""
-    if len(inner) > _LONG_QUOTE:
-        return "'<value>'"
-    return f"'{_NOISE.sub(_replaced_in_quotes, inner)}'"
 
 
 def _path(path: str) -> str:
@@ -159,11 +137,6 @@ def _path(path: str) -> str:
     if not name or _TEMPORARY.search(path):
         return "<path>"
     return f"<path>/{_last(name)}"
-
-
-def _relative(path: str) -> str:
-    folder, slash, name = path.rpartition("/")
-    return f"{_tokens(folder)}{slash}{_last(name)}"
 
 
 def _url(url: str) -> str:

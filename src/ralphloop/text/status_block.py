@@ -1,25 +1,10 @@
 """The RALPH_STATUS block: its grammar, its checks, its canonical form.
 
-    ---RALPH_STATUS---
-    STATUS: IN_PROGRESS | COMPLETE | BLOCKED
-    TASKS_COMPLETED_THIS_LOOP: <number>
-    FILES_MODIFIED: <number>
-    TESTS_STATUS: PASSING | FAILING | NOT_RUN
-    WORK_TYPE: IMPLEMENTATION | TESTING | DOCUMENTATION | REFACTORING
-    EXIT_SIGNAL: false | true
-    RECOMMENDATION: <one line summary>
-    ---END_RALPH_STATUS---
-
-The reader is tolerant in form (bold, bullets, case, quotes, comments) and strict in meaning:
-EXIT_SIGNAL is true only when it says exactly that.  Which block of a message counts (`find_block`):
-
-* A whole, bare block counts wherever it stands; the last one wins.
-* A fenced block, and the `RALPH_STATUS:` and `## RALPH_STATUS` forms, count only if they end the
-  answer; anywhere else they are quotations.
-* Blockquotes, line-numbered listings, diff lines and indented code never match the markers.
-* A block that still carries the template's alternatives is an echo.
-* A block without its end marker is read, never believed in its EXIT_SIGNAL, and only used when no
-  whole block exists.
+`docs/reference/status-block.md` has its fields and says which block of a message counts.  The
+reader is tolerant in form (bold, bullets, case, quotes, comments) and strict in meaning:
+EXIT_SIGNAL is true only when it says exactly that.  What may be a quotation counts only where it
+ends the answer; a block without its end marker is never believed in its EXIT_SIGNAL, and only used
+when no whole one exists.
 """
 
 import re
@@ -30,9 +15,8 @@ from typing import TypeVar
 
 import msgspec
 
-from ralphloop.text.lazy_regex import LazyRegex, any_case
-from ralphloop.text.lines import Fence
-from ralphloop.text.plain import clean
+from ralphloop.text.lines import Fence, fence_after
+from ralphloop.text.plain import LazyRegex, any_case, clean
 
 BEGIN = "---RALPH_STATUS---"
 END = "---END_RALPH_STATUS---"
@@ -47,8 +31,6 @@ RECOMMENDATION = "RECOMMENDATION"
 REQUIRED = (STATUS, TASKS, FILES, TESTS, WORK, EXIT, RECOMMENDATION)
 
 MAX_BLOCK = 1 << 14  # characters; a longer "block" is a lost marker, not a block
-MAX_RECOMMENDATION = 500
-_MAX_COUNT = 1_000_000_000
 
 
 class Status(StrEnum):
@@ -88,11 +70,7 @@ class StatusBlock(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 Fields = dict[str, str]
 _Enum = TypeVar("_Enum", bound=StrEnum)
-_ENUMS: tuple[tuple[str, type[StrEnum]], ...] = (
-    (STATUS, Status),
-    (TESTS, TestsStatus),
-    (WORK, WorkType),
-)
+_ENUMS: dict[str, type[StrEnum]] = {STATUS: Status, TESTS: TestsStatus, WORK: WorkType}
 
 _FIELD = LazyRegex(
     r"[ \t]*(?:[-*•][ \t]+|\d{1,2}[.)][ \t]+)?"  # a bullet
@@ -123,7 +101,6 @@ _TRAILER = any_case(
 
 
 def find_block(text: str) -> StatusBlock | None:
-    """The block that counts in one message, or None."""
     if text.isascii() and "\x1b" not in text and "ralph" not in text.lower():
         return None  # every form names it; invisible characters may hide the name
     text = clean(text)
@@ -131,7 +108,10 @@ def find_block(text: str) -> StatusBlock | None:
     unclosed: StatusBlock | None = None
     fenced, fenced_end = whole, 0  # counts if nothing follows
     for body, end, fence, truncated in _bodies(text):
-        block = _read_block(body, truncated=truncated)
+        lines = body.split("\n") if len(body) <= MAX_BLOCK else []
+        if truncated:  # it is read up to the first line that is no field
+            lines = list(takewhile(lambda line: not line.strip() or _read_field(line), lines))
+        block = _to_block(_read_fields(lines), truncated=truncated)
         if block is None or (fence and fence.is_diff):
             continue
         if fence:
@@ -151,13 +131,12 @@ def _bodies(text: str) -> Iterator[tuple[str, int, Fence | None, bool]]:
     begin: int | None = None
     for event in _EVENT.finditer(text):
         if event["run"]:
-            opened = None if fence else Fence.opened_by(event["run"], event["info"])
-            closed = fence is not None and fence.closed_by(event["run"], event["info"])
-            if not (opened or closed):
+            after = fence_after(fence, event["run"], event["info"])
+            if after is fence:
                 continue
             if begin is not None:
                 yield text[begin : event.start()], event.start(), fence, True
-            fence, begin = opened, None
+            fence, begin = after, None
         elif not event["end"]:
             begin = event.end()
         elif begin is not None:
@@ -165,15 +144,6 @@ def _bodies(text: str) -> Iterator[tuple[str, int, Fence | None, bool]]:
             begin = None
     if begin is not None:
         yield text[begin:], len(text), fence, True
-
-
-def _read_block(body: str, *, truncated: bool) -> StatusBlock | None:
-    """The block; one that was cut off is read up to the first line that is no field."""
-    lines = body.split("\n") if len(body) <= MAX_BLOCK else []
-    if truncated:
-        lines = list(takewhile(lambda line: not line.strip() or _read_field(line), lines))
-    fields = _read_fields(lines)
-    return _to_block(fields, truncated=truncated) if fields and not _is_echo(fields) else None
 
 
 def _titled_block(tail: str) -> StatusBlock | None:
@@ -184,8 +154,7 @@ def _titled_block(tail: str) -> StatusBlock | None:
     for index in range(len(lines) - 1, -1, -1):
         if _TITLE.fullmatch(lines[index]):
             fields = _read_fields(lines[index + 1 :])
-            known = fields.keys() & set(REQUIRED)
-            return _to_block(fields) if known and not _is_echo(fields) else None
+            return _to_block(fields) if fields.keys() & set(REQUIRED) else None
         if lines[index].strip() and _read_field(lines[index]) is None:
             return None
     return None
@@ -201,18 +170,12 @@ def _read_field(line: str) -> tuple[str, str] | None:
 
 
 def _read_fields(lines: Iterable[str]) -> Fields:
-    """All fields of a block; the last of a repeated one counts, except that a disputed
-    EXIT_SIGNAL is no signal."""
+    """The last of a repeated field counts, except that a disputed EXIT_SIGNAL is no signal."""
     fields: Fields = {}
     for key, value in filter(None, map(_read_field, lines)):
-        disputed = key == EXIT and key in fields and _signal(fields[key]) != _signal(value)
-        fields[key] = "" if disputed else value
+        told = {_undressed(raw).lower() == "true" for raw in (fields.get(key, value), value)}
+        fields[key] = "" if key == EXIT and len(told) > 1 else value
     return fields
-
-
-def _signal(raw: str) -> bool:
-    """Exactly `true` once the dress is off; everything else is false."""
-    return _undressed(raw).lower() == "true"
 
 
 def _is_echo(fields: Fields) -> bool:
@@ -220,37 +183,40 @@ def _is_echo(fields: Fields) -> bool:
     return any(
         _ALTERNATIVES.search(fields.get(key, ""))
         and sum(member in re.findall(r"[A-Z_]+", fields[key].upper()) for member in kind) > 1
-        for key, kind in _ENUMS
+        for key, kind in _ENUMS.items()
     )
 
 
-def _to_block(fields: Fields, *, truncated: bool = False) -> StatusBlock:
-    """The typed block; what cannot be read is absent and named in `problems`."""
+def _to_block(fields: Fields, *, truncated: bool = False) -> StatusBlock | None:
+    """The typed block, or None for an echo; what cannot be read is absent and named."""
+    if not fields or _is_echo(fields):
+        return None
+    status, tests = _enum(Status, fields.get(STATUS)), _enum(TestsStatus, fields.get(TESTS))
+    work, signal = _enum(WorkType, fields.get(WORK)), _undressed(fields.get(EXIT, "")).lower()
+    tasks, files = _integer(fields.get(TASKS)), _integer(fields.get(FILES))
+    problems = [f"{key} is missing" for key in REQUIRED if key not in fields]
+    for key, value, expected in (
+        (STATUS, status, f"one of {', '.join(Status)}"),
+        (TESTS, tests, f"one of {', '.join(TestsStatus)}"),
+        (WORK, work, f"one of {', '.join(WorkType)}"),
+        (TASKS, tasks, "a number"),
+        (FILES, files, "a number"),
+        (EXIT, signal if signal in ("true", "false") else None, "true or false"),
+    ):
+        if key in fields and value is None:
+            shown = repr(fields[key][:60]) if fields[key] else "empty"
+            problems.append(f"{key} is {shown}, expected {expected}")
     return StatusBlock(
-        status=_enum(Status, fields.get(STATUS)),
-        tasks_completed=_integer(fields.get(TASKS)),
-        files_modified=_integer(fields.get(FILES)),
-        tests_status=_enum(TestsStatus, fields.get(TESTS)),
-        work_type=_enum(WorkType, fields.get(WORK)),
-        exit_signal=not truncated and _signal(fields.get(EXIT, "")),
+        status=status,
+        tasks_completed=tasks,
+        files_modified=files,
+        tests_status=tests,
+        work_type=work,
+        exit_signal=not truncated and signal == "true",
         recommendation=tidy_recommendation(fields.get(RECOMMENDATION, "")),
         truncated=truncated,
-        problems=tuple(_problems(fields)),
+        problems=tuple(problems),
     )
-
-
-def _problems(fields: Fields) -> Iterator[str]:
-    """Each missing or unreadable required field, named."""
-    yield from (f"{key} is missing" for key in REQUIRED if key not in fields)
-    expected = {key: f"one of {', '.join(kind)}" for key, kind in _ENUMS if key in fields}
-    unreadable = [key for key, kind in _ENUMS if key in fields and _enum(kind, fields[key]) is None]
-    unreadable += [key for key in (TASKS, FILES) if key in fields and _integer(fields[key]) is None]
-    if _undressed(fields.get(EXIT, "true")).lower() not in ("true", "false"):
-        unreadable.append(EXIT)
-        expected[EXIT] = "true or false"
-    for key in unreadable:
-        shown = repr(fields[key][:60]) if fields[key] else "empty"
-        yield f"{key} is {shown}, expected {expected.get(key, 'a number')}"
 
 
 def render(block: StatusBlock) -> str:
@@ -266,7 +232,7 @@ def render(block: StatusBlock) -> str:
 
 
 def tidy_recommendation(raw: str) -> str:
-    return " ".join(clean(raw).split())[:MAX_RECOMMENDATION].strip("*` ")
+    return " ".join(clean(raw).split())[:500].strip("*` ")
 
 
 def _undressed(raw: str) -> str:
@@ -275,7 +241,7 @@ def _undressed(raw: str) -> str:
 
 def _integer(raw: str | None) -> int | None:
     match = _INTEGER.search(raw[:200]) if raw else None
-    return min(int(match.group()[:10]), _MAX_COUNT) if match else None
+    return min(int(match.group()[:10]), 1_000_000_000) if match else None
 
 
 def _enum(kind: type[_Enum], raw: str | None) -> _Enum | None:

@@ -1,13 +1,7 @@
 """The live console: events as lines that scroll, and on a terminal a status that stays.
 
-Names and words in events come from story files and agents; whatever they hold besides words, such
-as terminal control sequences, is taken off.  The lines (`Telling`) also serve pipes, logs, the
-monitor and the page.  Each printed line begins with the local time, a new day with its date; a
-title is told once.
-
-The status shows what a person wants to know at a glance: story, iteration, elapsed, cost, the last
-agent action, time since the last sign of life, circuit, progress over stories, a countdown.  It
-only knows events; where there is no terminal the lines alone are printed.
+Words in events come from story files and agents: what they hold besides, such as terminal control
+sequences, is taken off.  The lines (`Telling`) also serve pipes, logs, the monitor and the page.
 """
 
 from __future__ import annotations
@@ -15,7 +9,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -25,11 +19,10 @@ from ralphloop.core import events
 from ralphloop.core.events import LoopEvent, RunStarted
 from ralphloop.core.model import ExitDecision, Outcome
 from ralphloop.core.planning import decided
-from ralphloop.core.quota import quota_words
-from ralphloop.core.totals import money, spent_words
-from ralphloop.text.durations import clock_time, format_duration, parse_iso
+from ralphloop.core.policy import limit_words
+from ralphloop.core.totals import money, quota_words, spent_words
+from ralphloop.text.durations import clock, clock_time, format_duration, parse_iso
 from ralphloop.text.plain import counted, one_line, some
-from ralphloop.ui import clock
 from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Tone
 
 if TYPE_CHECKING:
@@ -76,7 +69,6 @@ class PlainConsole:
         self._day = ""
 
     def show(self, event: LoopEvent) -> None:
-        """Print what there is to say."""
         day = clock(event.at, form="%Y-%m-%d")
         for line in self._telling.lines(event):
             at = f"{clock(event.at, form='%H:%M')} {line.lane}"
@@ -130,8 +122,22 @@ class LiveConsole(PlainConsole):
             self._live.stop()
 
     def show(self, event: LoopEvent) -> None:
-        """Remember what the status needs, and print the lines above it."""
-        self._remember(event)
+        self._sign = time.monotonic()
+        self._run = events.as_of_now(self._run, event.what)
+        match event.what:
+            case RunStarted(active_s=active_s):  # of a session that may be continued
+                self._began = self._sign - active_s
+            case events.IterationStarted() as what:
+                self._now, self._wait, self._action = (event.iteration, what), None, "starting"
+                if what.lane:
+                    self._flying[event.iteration] = f"lane {what.lane}  {what.story}: {what.title}"
+            case events.AgentStep() as what:
+                self._action = step_words(what) or self._action
+            case events.IterationFinished(iteration=kept):
+                self._flying.pop(event.iteration, None)
+                self._action = kept.analysis.outcome.words
+            case events.Waiting(until=until, reason=reason):
+                self._wait = (reason, parse_iso(until)) if until else None
         super().show(event)
 
     def _print(self, at: str, line: str, tone: Tone) -> None:
@@ -161,24 +167,6 @@ class LiveConsole(PlainConsole):
             with suppress(OSError):
                 live.stop()
         return True
-
-    def _remember(self, event: LoopEvent) -> None:
-        self._sign = time.monotonic()
-        self._run = events.as_of_now(self._run, event.what)
-        match event.what:
-            case RunStarted(active_s=active_s):  # of a session that may be continued
-                self._began = self._sign - active_s
-            case events.IterationStarted() as what:
-                self._now, self._wait, self._action = (event.iteration, what), None, "starting"
-                if what.lane:
-                    self._flying[event.iteration] = f"lane {what.lane}  {what.story}: {what.title}"
-            case events.AgentStep() as what:
-                self._action = step_words(what) or self._action
-            case events.IterationFinished(iteration=kept):
-                self._flying.pop(event.iteration, None)
-                self._action = kept.analysis.outcome.words
-            case events.Waiting(until=until, reason=reason):
-                self._wait = (reason, parse_iso(until)) if until else None
 
     def _status(self) -> RenderableType:
         from rich.text import Text
@@ -211,12 +199,6 @@ class LiveConsole(PlainConsole):
         return text.append(f"  {action} ({format_duration(now - self._sign)} ago)", "dim")
 
 
-def console_for(*, verbosity: int, env: Mapping[str, str]) -> PlainConsole:
-    """The richest console this output can show."""
-    capable = sys.stdout.isatty() and env.get("TERM", "") not in ("", "dumb")
-    return LiveConsole(verbosity=verbosity) if capable else PlainConsole(verbosity=verbosity)
-
-
 # --- events as lines -------------------------------------------------------------------------
 
 
@@ -243,21 +225,16 @@ class Telling:
             return
         if verbosity < 1 and isinstance(what, events.AgentStep):
             return
-        lane = self._lanes.get(event.iteration, "")
+        lane, tone = self._lanes.get(event.iteration, ""), _TONES.get(type(what), Tone.PLAIN)
+        if isinstance(what, events.CircuitChanged):
+            tone = CIRCUIT_TONES[what.after]
+        elif isinstance(what, events.AgentStep):
+            tone = Tone.WARN if what.ok is False else Tone.QUIET
         for line in _told(event, self._titled):
             words = one_line(line, _LONGEST_LINE)
             indent = " " * (len(line) - len(line.lstrip(" ")))
-            yield LogLine(event.at, indent + words, _tone(what, words), lane)
-
-
-def _tone(what: events.Event, words: str) -> Tone:
-    match what:
-        case events.CircuitChanged(after=after):
-            return CIRCUIT_TONES[after]
-        case events.AgentStep(ok=ok):
-            return Tone.WARN if ok is False else Tone.QUIET
-    is_loud = words.startswith(("! ", "it says done, but"))
-    return Tone.WARN if is_loud else _TONES.get(type(what), Tone.PLAIN)
+            is_loud = tone is Tone.PLAIN and words.startswith(("! ", "it says done, but"))
+            yield LogLine(event.at, indent + words, Tone.WARN if is_loud else tone, lane)
 
 
 def seen_step(step: events.AgentStep) -> events.AgentStep | None:
@@ -347,16 +324,10 @@ def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
     agent = f"{what.agent}{' ' + what.model if what.model else ''}"
     where = f" on branch {what.branch}" if what.branch else ""
     yield f"run {run} {verb}: {what.project}{where}, agent {agent}{stories}"
-    limits = (
-        what.max_iterations and counted(what.max_iterations, "iteration"),
-        what.max_cost_usd and money(what.max_cost_usd),
-        what.max_tokens and f"{what.max_tokens:,} tokens",
-        what.max_time_s and format_duration(what.max_time_s),
-        what.ends_at and f"until {clock_time(what.ends_at, what.ends_at)}",
-        what.reserve and f"{what.reserve:.0%} of each usage window is left",
-    )
-    told = ", ".join(str(limit) for limit in limits if limit)
-    yield f"limits: {told or 'none'}; circuit {what.circuit}"
+    told = limit_words(what.max_iterations, what.max_cost_usd, what.max_tokens, what.max_time_s)
+    told += [f"until {clock_time(what.ends_at, what.ends_at)}"] if what.ends_at else []
+    told += [f"{what.reserve:.0%} of each usage window is left"] if what.reserve else []
+    yield f"limits: {', '.join(told) or 'none'}; circuit {what.circuit}"
 
 
 def _iteration_started(

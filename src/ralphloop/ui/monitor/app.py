@@ -1,17 +1,14 @@
 """The monitor's application: it draws the newest `Screen` and passes on what a person asks.
 
-One thread polls the source five times a second and posts what is new; a timer redraws what only
-the clock moves.  Widgets are touched here alone.
-
-Each wish is the command of that name, run by a thread of its own: the command knows whether a run
-goes on and waits for its answer, which is shown; so there is one way of doing each thing.  What
+One thread polls the source five times a second.  Widgets are touched here alone.  Each wish is the
+command of that name, run by a thread of its own, so there is one way of doing each thing.  What
 changes a run asks first, or can be taken back with another key.
 """
 
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from functools import partial
 from itertools import takewhile
@@ -23,34 +20,42 @@ from textual.app import App, ComposeResult, SuspendNotSupported, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Grid, Horizontal, Vertical
 from textual.content import Content
-from textual.events import Click, Resize
+from textual.events import Click, DescendantFocus, Resize
 from textual.geometry import Size
 from textual.screen import Screen as TextualScreen
 from textual.widgets import Footer, Input, OptionList
 
 from ralphloop.core.model import Circuit
-from ralphloop.core.story_state import Standing
+from ralphloop.core.run_state import Standing
 from ralphloop.errors import RalphError
 from ralphloop.night.values import Advice, StoryLook
 from ralphloop.proc.run import ourselves, run_command, run_in_front
 from ralphloop.project import Project
+from ralphloop.text.durations import parse_duration
 from ralphloop.text.plain import one_line
 from ralphloop.ui.console import LogLine
 from ralphloop.ui.monitor import pages
 from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, Source, nothing_known
 from ralphloop.ui.monitor.paint import RUNNING, line, plain_ascii
 from ralphloop.ui.monitor.panels import Screen, log_line, story_lines
-from ralphloop.ui.monitor.screens import (
-    Asked,
-    Dialog,
-    Field,
-    Panel,
-    Paper,
-    Reading,
-    Rows,
-    Search,
-)
-from ralphloop.ui.steering import budget_flag
+from ralphloop.ui.monitor.screens import Asked, Dialog, Field, Panel, Paper, Reading, Rows, Search
+
+
+def budget_flag(text: str) -> str:
+    """`$2.50` or `5` dollars, `2h` of time, `9000 tokens`; ValueError says what is wrong."""
+    words = text.strip().removeprefix("+").strip()
+    if words.endswith("tokens") and (tokens := int(words.removesuffix("tokens"))) > 0:
+        return f"--tokens={tokens}"
+    try:
+        dollars = float(words.removeprefix("$"))
+    except ValueError:
+        if (seconds := parse_duration(words)) <= 0:
+            raise ValueError("nothing to add") from None
+        return f"--time={seconds:.0f}s"
+    if not 0 < dollars < 1e6:
+        raise ValueError("an amount above zero is needed")
+    return f"--cost={dollars}"
+
 
 POLL_S = 0.2
 _PANELS = {
@@ -84,8 +89,6 @@ _SOMETIMES = ("wish", "report", "copy", "iteration", "history", "open")
 
 
 class Monitor(App[None]):
-    """One run on one screen."""
-
     CSS_PATH = "monitor.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [  # the footer cuts the last ones where it is narrow
         Binding("question_mark", "help", "Help"),
@@ -136,7 +139,7 @@ class Monitor(App[None]):
         self._pointed = 0  # the story that we marked, not a person
         self._listed: list[int] = []  # which stories are shown
         self._shown_steps: tuple[Advice, ...] = ()
-        self._can: frozenset[str] = frozenset()
+        self._can = set[str]()
         self._previewed: StoryLook | None = None
         self._last_told: LogLine | None = None
         self._header = Panel("header")
@@ -185,21 +188,6 @@ class Monitor(App[None]):
                 run = partial(self.run_action, key.action)
                 yield SystemCommand(f"{key.description} ({key.key[:5]})", key.tooltip, run)
 
-    def _possible(self) -> Iterator[str]:
-        """The actions that make sense for what is shown and marked."""
-        night, marked = self._facts.night, self.marked()
-        if self._facts.trouble:
-            return
-        if night.run is not None:
-            yield from ("note", "budget", "report", "iteration", "history")
-            yield from ("resume" if night.is_paused else "pause", "stop") if night.is_live else ()
-            yield from ("circuit reset",) if night.circuit.circuit is not Circuit.CLOSED else ()
-        if marked is not None:
-            yield "open"
-            yield from _KEYS_OF[marked.standing]
-        if self._command():
-            yield "copy"
-
     def marked(self) -> StoryLook | None:
         at = self._story_view.highlighted
         known = at is not None and at < len(self._listed) and self._facts.stories
@@ -210,7 +198,6 @@ class Monitor(App[None]):
         return self._shown_steps[at] if at is not None and at < len(self._shown_steps) else None
 
     def _command(self) -> str:
-        """The command that is shown for what is marked."""
         step, marked = self._step(), self.marked()
         if step is not None or marked is None:
             return step.command if step else ""
@@ -218,20 +205,26 @@ class Monitor(App[None]):
         return asked if marked.standing is Standing.BLOCKED else marked.bring_back
 
     @on(OptionList.OptionHighlighted)
+    @on(DescendantFocus)
     def _look_anew(self) -> None:
-        """What follows from the line that is marked."""
-        if (can := frozenset(self._possible())) != self._can:
+        """What follows from the line that is marked: what can be done, and the preview."""
+        night, step, marked = self._facts.night, self._step(), self.marked()
+        can = {"copy"} if self._command() else set[str]()
+        if night.run is not None:
+            can |= {"note", "budget", "report", "iteration", "history"}
+            can |= {"resume" if night.is_paused else "pause", "stop"} if night.is_live else set()
+            can |= {"circuit reset"} if night.circuit.circuit is not Circuit.CLOSED else set()
+        if marked is not None:
+            can |= {"open", *_KEYS_OF[marked.standing]}
+        can = set() if self._facts.trouble else can
+        if can != self._can:
             self._can = can
             self.refresh_bindings()
-        step, marked = self._step(), self.marked()
-        looks = self._facts.night.stories if step and step.story else ()
+        looks = night.stories if step and step.story else ()
         shown = next((look for look in looks if step and look.story.id == step.story), marked)
         if shown not in (None, self._previewed) and self._panels["preview"].display:
             self._previewed = shown
-            self._fetch_preview(self._facts.night.session.run, shown)
-
-    def on_descendant_focus(self) -> None:
-        self._look_anew()
+            self._fetch_preview(night.session.run, shown)
 
     @work(thread=True, exclusive=True, group="preview")
     def _fetch_preview(self, run: str, look: StoryLook) -> None:
@@ -275,22 +268,25 @@ class Monitor(App[None]):
         if first or before.stories is not facts.stories:
             self._show_stories()
         if first or before.log is not facts.log:
-            self._show_log(facts.log)
-        self._show_steps()
+            # What is new; of a very long night the oldest lines are let go now and then.
+            log, last = facts.log, self._last_told
+            fresh = list(takewhile(lambda entry: entry is not last, reversed(log)))[::-1]
+            self._last_told = log[-1] if log else None
+            if len(fresh) == len(log) or self._log_view.option_count > 2 * LOG_KEPT:
+                self._log_view.clear_options()
+                fresh = list(log)
+            self._log_view.extend(log_line(entry, self._zone) for entry in fresh)
+            self._tell_follow()
+        if self.value and self.value.steps != self._shown_steps:
+            # The list of what to do, and the cursor on it once a run is over.
+            steps, view, is_new = self.value.steps, self._todo_view, not self._shown_steps
+            self._shown_steps, view.display = steps, bool(steps)
+            self._choose_layout()
+            view.fill(self.value.todo())
+            view.highlighted = 0 if steps and view.highlighted is None else view.highlighted
+            if is_new or not steps:
+                (view if steps else self._story_view).focus()
         self._look_anew()
-
-    def _show_steps(self) -> None:
-        """The list of what to do, and the cursor on it once a run is over."""
-        steps, view = self.value.steps if self.value else (), self._todo_view
-        if self.value is None or steps == self._shown_steps:
-            return
-        is_new, self._shown_steps = not self._shown_steps, steps
-        view.display = bool(steps)
-        self._choose_layout()
-        view.fill(self.value.todo())
-        view.highlighted = 0 if steps and view.highlighted is None else view.highlighted
-        if is_new or not steps:
-            (view if steps else self._story_view).focus()
 
     def _draw(self) -> None:
         if self._facts is self._unknown:
@@ -335,16 +331,6 @@ class Monitor(App[None]):
         if view.highlighted in (None, self._pointed):  # else a person looks at another one
             current = (at for at, row in enumerate(rows) if row.mark == RUNNING)
             view.highlighted = self._pointed = next(current, self._pointed)
-
-    def _show_log(self, log: tuple[LogLine, ...]) -> None:
-        """Add what is new; of a very long night the oldest lines are let go now and then."""
-        fresh = list(takewhile(lambda entry: entry is not self._last_told, reversed(log)))[::-1]
-        self._last_told = log[-1] if log else None
-        if len(fresh) == len(log) or self._log_view.option_count > 2 * LOG_KEPT:
-            self._log_view.clear_options()
-            fresh = list(log)
-        self._log_view.extend(log_line(entry, self._zone) for entry in fresh)
-        self._tell_follow()
 
     @on(Paper.Scrolled)
     @on(Input.Submitted, "#find")
@@ -425,8 +411,6 @@ class Monitor(App[None]):
         if not self.no_color:
             self.theme = "textual-light" if self.theme == "textual-dark" else "textual-dark"
 
-    # --- the log -----------------------------------------------------------------------------
-
     def action_follow(self) -> None:
         self._log_view.follow()
 
@@ -460,7 +444,6 @@ class Monitor(App[None]):
 
     @work
     async def action_wish(self, kind: str, story: str = "") -> None:
-        """Ask the person what has to be asked, then do it."""
         looks = [look for look in self._facts.night.stories if look.story.id == story]
         look, said = looks[0] if looks else self.marked(), list[str]()
         if kind in ("answer", "skip", "retry") and look is not None:
@@ -483,11 +466,9 @@ class Monitor(App[None]):
         self.call_later(self.tell, done.said, bad=done.returncode != 0)
 
     def tell(self, words: str, *, bad: bool = False) -> None:
-        """Show a note."""
         self.notify(one_line(words, 300), severity="error" if bad else "information", markup=False)
 
     def in_front(self, program: str, *arguments: str) -> None:
-        """A command in this terminal, then the monitor again."""
         argv = [*(ourselves() if program == "ralph" else (program,)), *arguments]
         try:
             with self.suspend():

@@ -1,12 +1,8 @@
-"""What the monitor knows (`Facts`), read anew whenever something was written.
-
-Events become lines of a log, once each, in the console's wording (`ui.console`).  Texts that come
-from agents and files are one bounded line without control characters here.
-"""
+"""What the monitor knows (`Facts`); texts of agents and files are one bounded, clean line here."""
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,10 +14,10 @@ from ralphloop.core.events import LoopEvent
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import Usage
 from ralphloop.core.planning import BUSY
-from ralphloop.core.story_state import Standing
+from ralphloop.core.run_state import Standing
 from ralphloop.errors import RalphError
 from ralphloop.night.values import Night, StoryLook
-from ralphloop.night.watch import EVENTS_READ, Learned, Watch, Watched
+from ralphloop.night.watch import EVENTS_READ, Learned, Watch
 from ralphloop.project import Project
 from ralphloop.text.plain import one_line
 from ralphloop.ui.console import LogLine, Telling, seen_step
@@ -37,8 +33,6 @@ _WEAK_GRADES = (Grade.CLAIMED, Grade.NEEDS_REVIEW, "")
 
 
 class StoryRow(NamedTuple):
-    """A story as it is listed."""
-
     id: str
     title: str
     mark: str
@@ -74,15 +68,11 @@ def nothing_known(project: Project, trouble: RalphError | None = None) -> Facts:
     )
 
 
-class Source:
-    """One project, as the monitor sees it."""
-
+class Source(Watch):
     def __init__(
         self, project: Project, *, run: str | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        self.project = project
-        self._clock = clock
-        self._watch = Watch(project, run=run, clock=clock)
+        super().__init__(project, run=run, clock=clock)
         self._facts: Facts | None = None
         self._quiet_until = 0.0
         self._forget_events()
@@ -93,8 +83,8 @@ class Source:
         if now < self._quiet_until:
             return None
         try:
-            seen = self._watch.poll()
-            facts = self._taken_in(seen) if seen else None
+            seen = self.look_again()
+            facts = self._taken_in(*seen) if seen else None
         except RalphError as error:
             self.close()
             self._quiet_until = now + _TRY_AGAIN_S
@@ -104,10 +94,6 @@ class Source:
         self._facts = facts
         return facts
 
-    def close(self) -> None:
-        """Let the journal go; the next look opens it again."""
-        self._watch.close()
-
     def _forget_events(self) -> None:
         self._log: deque[LogLine] = deque(maxlen=LOG_KEPT)
         self._shown_log: tuple[LogLine, ...] = ()
@@ -115,30 +101,9 @@ class Source:
         self._limit_words = ""
         self._telling = Telling(verbosity=1)
 
-    def _taken_in(self, seen: Watched) -> Facts:
-        if seen.is_new_run:
+    def _taken_in(self, night: Night, fresh: Sequence[LoopEvent], is_new_run: bool) -> Facts:
+        if is_new_run:
             self._forget_events()
-        self._tell(seen.events)
-        night, before, newest = seen.night, self._facts, seen.night.newest
-        same = before is not None and night.stories is before.night.stories
-        n = night.current.n if night.flying and night.current else None  # lanes tell of several
-        steps = [(at, step) for it, at, step in self._steps if n in (None, it)]
-        at, step = steps[-1] if steps else (None, None)
-        signs = [sign for sign in (seen.last_output, at) if sign]
-        return Facts(
-            night=night,
-            stories=before.stories if before and same else story_rows(night),
-            log=self._shown_log,
-            actions=_actions(step for _, step in steps),
-            answered=step is not None and step.kind == "result",
-            last_output=max(signs, default=newest.started_at if newest else None),
-            usage=seen.usage,
-            limit_words=self._limit_words,
-            learned=seen.learned,
-        )
-
-    def _tell(self, fresh: Iterable[LoopEvent]) -> None:
-        """Fold new events into the log; the newest ones of a long run are kept."""
         for event in fresh:
             for told in self._telling.lines(event):
                 indent = "  " * told.text.startswith(" ")
@@ -153,13 +118,26 @@ class Source:
                         self._limit_words = one_line(step.summary, 80)
         if fresh:
             self._shown_log = tuple(self._log)
-
-
-# --- stories ---------------------------------------------------------------------------------
+        before, newest, tail = self._facts, night.newest, self.tail
+        same = before is not None and night.stories is before.night.stories
+        n = night.current.n if night.flying and night.current else None  # lanes tell of several
+        steps = [(at, step) for it, at, step in self._steps if n in (None, it)]
+        at, newest_step = steps[-1] if steps else (None, None)
+        signs = [sign for sign in (tail and tail.last_output, at) if sign]
+        return Facts(
+            night=night,
+            stories=before.stories if before and same else story_rows(night),
+            log=self._shown_log,
+            actions=_actions(step for _, step in steps),
+            answered=newest_step is not None and newest_step.kind == "result",
+            last_output=max(signs, default=newest.started_at if newest else None),
+            usage=tail.usage if tail else Usage(),
+            limit_words=self._limit_words,
+            learned=self.learned,
+        )
 
 
 def story_rows(night: Night) -> tuple[StoryRow, ...]:
-    """The stories of the list, then those only the journal remembers."""
     passed = {look.story.id for look in night.stories if look.story.passes}
     current = {one.story or "" for one in night.working}
     return tuple(
@@ -175,7 +153,6 @@ def story_rows(night: Night) -> tuple[StoryRow, ...]:
 
 
 def _standing(look: StoryLook, passed: set[str], current: set[str]) -> tuple[str, str, Tone]:
-    """A mark, words and their tone."""
     if look.story.id in current and look.standing is Standing.OPEN:
         return paint.RUNNING, "running", Tone.BUSY
     if look.standing is Standing.PASSED:

@@ -1,7 +1,6 @@
 """Detail views as pages of lines: a story, an iteration, the history, the help.
 
-Pages are fetched by threads, never by the drawing.  Transcripts can be large: they are read in
-pieces, as events, and only the last ones are kept.
+Threads fetch them, never the drawing.  Transcripts can be large: only the last events are kept.
 """
 
 from collections import deque
@@ -11,20 +10,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from ralphloop.core.model import Analysis, CheckResult, CheckStatus, ExitDecision
+from ralphloop.core.model import Analysis, CheckStatus, ExitDecision
 from ralphloop.core.planning import decided
-from ralphloop.core.story import Story
-from ralphloop.core.story_state import Standing
+from ralphloop.core.run_state import Standing
 from ralphloop.core.totals import cost_words, short_cost
-from ralphloop.journal.records import IterationRecord, RunRecord
+from ralphloop.journal.records import IterationRecord
 from ralphloop.night.look import reading
 from ralphloop.night.values import StoryLook, ended_words
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.room import open_regular
-from ralphloop.text.durations import format_duration
-from ralphloop.text.plain import clean, counted, one_line
-from ralphloop.ui import clock, number
+from ralphloop.text.durations import clock, format_duration
+from ralphloop.text.plain import clean, counted, number, one_line
 from ralphloop.ui.console import short_duration
 from ralphloop.ui.monitor.paint import Line, Tone, line
 
@@ -33,6 +30,7 @@ _LONGEST_LINE = 4_000
 _MOST_LISTED = 50
 _MOST_ROWS = 500
 _LABEL = 14
+_CHECK_TONES = dict.fromkeys(CheckStatus, Tone.GOOD) | {CheckStatus.FAILED: Tone.BAD}
 _TAIL = 6  # lines of a preview
 _PIECE = 1024 * 1024
 _LARGEST_TEXT = 4 * 1024 * 1024
@@ -52,10 +50,7 @@ def story_pages(project: Project, run: str, look: StoryLook) -> tuple[Page, ...]
     lines = [
         line((f"{one_line(look.story.id, 80)}  {one_line(look.story.title, 300)}", Tone.STRONG))
     ]
-    lines += _what_is_known(look)
-    for record in [one for one in records if one.finished_at is not None][:1]:
-        lines += _how_it_ended(record)
-    lines += _what_is_asked(look.story)
+    lines += _what_is_known(look, records)
     links: dict[int, tuple[str, int]] = {}
     lines += _heading(f"Iterations on it ({len(records)}, newest first; Enter opens one)")
     for record in records:
@@ -70,7 +65,6 @@ def story_pages(project: Project, run: str, look: StoryLook) -> tuple[Page, ...]
 
 
 def iteration_pages(project: Project, run: str, n: int) -> tuple[Page, ...]:
-    """An iteration: what came of it and why, its prompt, its transcript, its checks."""
     with reading(project) as journal:
         record = journal.iteration(run, n)
     if record is None:
@@ -86,13 +80,23 @@ def iteration_pages(project: Project, run: str, n: int) -> tuple[Page, ...]:
 
 
 def history_pages(project: Project, run: str) -> tuple[Page, ...]:
-    """The newest iterations of a run, and the runs before it."""
     with reading(project) as journal:
         records, runs = journal.latest_iterations(run, _MOST_ROWS), journal.runs(_MOST_ROWS)
     links = {index: (record.run, record.n) for index, record in enumerate(records)}
     rows = [iteration_row(record) for record in records] or [line("nothing here")]
+    before: list[Line] = []
+    for one in runs:
+        done, spent = one.totals, short_cost(one.totals.cost_usd, one.totals.unpriced)
+        row = line(
+            (f"{clock(one.started_at)}  ", Tone.STRONG),
+            f"{decided(one.decision or one.status, one.reason)[:24]:<25}",
+            f"{done.tasks_completed:>3} passed in {counted(done.iterations, 'iteration'):<14}",
+            (f"{format_duration(done.active_s):>8}{spent:>7}  ", Tone.QUIET),
+            (one_line(one.reason, 200), Tone.QUIET),
+        )
+        before.append(row)
     others = {index: (one.id, 0) for index, one in enumerate(runs)}
-    return Page("Iterations", rows, links), Page("Runs", [run_row(one) for one in runs], others)
+    return Page("Iterations", rows, links), Page("Runs", before, others)
 
 
 def text_page(title: str, lines: Iterable[str]) -> Page:
@@ -102,34 +106,20 @@ def text_page(title: str, lines: Iterable[str]) -> Page:
 
 
 def iteration_row(record: IterationRecord) -> Line:
-    """One iteration on one line: number, story, ending, time, cost, verdict."""
     tone = _tone(record)
     took = short_duration((record.finished_at or record.started_at) - record.started_at)
     verdict = "; ".join(record.record.verdict.reasons) or record.decision
     return line(
         (f"{record.n:>5}  ", Tone.STRONG),
         f"{one_line(record.story or 'the prompt', 13):<14}",
-        (f"{ended_words(record) or 'running':<14}", tone),
+        (f"{ended_words(record.outcome) or 'running':<14}", tone),
         (f"{took:>7} {short_cost(record.cost_usd, record.unpriced):>8}  ", Tone.QUIET),
         (one_line(verdict, 200), tone),
     )
 
 
-def run_row(run: RunRecord) -> Line:
-    """One run on one line."""
-    totals = run.totals
-    spent = short_cost(totals.cost_usd, totals.unpriced)
-    return line(
-        (f"{clock(run.started_at)}  ", Tone.STRONG),
-        f"{decided(run.decision or run.status, run.reason)[:24]:<25}",
-        f"{totals.tasks_completed:>3} passed in {counted(totals.iterations, 'iteration'):<14}",
-        (f"{format_duration(totals.active_s):>8}{spent:>7}  ", Tone.QUIET),
-        (one_line(run.reason, 200), Tone.QUIET),
-    )
-
-
-def _what_is_known(look: StoryLook) -> Iterator[Line]:
-    state, standing = look.state, look.standing.replace("_", " ")
+def _what_is_known(look: StoryLook, records: Iterable[IterationRecord]) -> Iterator[Line]:
+    state, standing, story = look.state, look.standing.replace("_", " "), look.story
     is_asked = look.standing is Standing.BLOCKED
     yield from _field("standing", f"{standing} ({look.grade})" if look.grade else standing)
     yield from _field("waits", look.waits)
@@ -140,19 +130,14 @@ def _what_is_known(look: StoryLook) -> Iterator[Line]:
         yield from _field("cost", cost_words(state.cost_usd, state.unpriced))
     yield from _field("to answer", state.findings, Tone.WARN)
     yield from _field("bring back", look.bring_back)
-
-
-def _how_it_ended(record: IterationRecord) -> Iterator[Line]:
-    for check in record.checks:
-        if check.status is CheckStatus.FAILED:
-            yield from _field("failed", check.failing_tests[:3] or check.name, Tone.BAD)
-            yield from list(_text(check.output_tail))[-_TAIL:]
-    said = (record.record.response.final_text or "").split("---RALPH_STATUS---")[0].strip()
-    yield from _field("last words", said.split("\n")[-_TAIL:])
-    yield from _field("changed", f"{_diff(record)} in iteration {record.n}")
-
-
-def _what_is_asked(story: Story) -> Iterator[Line]:
+    for record in [one for one in records if one.finished_at is not None][:1]:
+        for check in record.checks:
+            if check.status is CheckStatus.FAILED:
+                yield from _field("failed", check.failing_tests[:3] or check.name, Tone.BAD)
+                yield from list(_text(check.output_tail))[-_TAIL:]
+        said = (record.record.response.final_text or "").split("---RALPH_STATUS---")[0].strip()
+        yield from _field("last words", said.split("\n")[-_TAIL:])
+        yield from _field("changed", f"{_diff(record)} in iteration {record.n}")
     if story.description or story.criteria:
         yield from _heading("What is asked")
     yield from _text(story.description) if story.description else ()
@@ -168,7 +153,7 @@ def _overview(record: IterationRecord) -> Iterator[Line]:
     took = short_duration(end - record.started_at) if end else "not finished"
     yield line((f"Iteration {record.n}", Tone.STRONG), where)
     yield from _field("when", f"{clock(record.started_at)}, {took}")
-    yield from _field("outcome", ended_words(record) or "running", _tone(record))
+    yield from _field("outcome", ended_words(record.outcome) or "running", _tone(record))
     yield from _field("", kept.why_it_ended)
     yield from _heading("Decision")
     goes_on = record.decision == ExitDecision.CONTINUE
@@ -182,7 +167,7 @@ def _overview(record: IterationRecord) -> Iterator[Line]:
     yield from _field("commits", kept.changed.subjects)
     for check in record.checks:
         told = f"{check.status.replace('_', ' ')}: {check.name}"
-        yield from _field("check", told, _check_tone(check))
+        yield from _field("check", told, _CHECK_TONES[check.status])
     yield from _field("tampering", kept.findings, Tone.WARN)
     yield from _field("tolerated", kept.tolerated, Tone.WARN)
     yield from _field("left behind", kept.leftovers, Tone.WARN)
@@ -225,12 +210,8 @@ def _diff(record: IterationRecord) -> str:
 def _check_output(record: IterationRecord) -> Iterator[Line]:
     for check in record.checks:
         words = f"{one_line(check.name, 300)}: {check.status.replace('_', ' ')}"
-        yield line((words, _check_tone(check)))
+        yield line((words, _CHECK_TONES[check.status]))
         yield from _text(check.output_tail)
-
-
-def _check_tone(check: CheckResult) -> Tone:
-    return Tone.BAD if check.status is CheckStatus.FAILED else Tone.GOOD
 
 
 def _tone(record: IterationRecord) -> Tone:

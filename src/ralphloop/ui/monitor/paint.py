@@ -1,9 +1,7 @@
 """Words with a tone: marks, bars, columns.  Pure.
 
-Everything shown is lines of words with a tone, before any toolkit.  Widths are counted in terminal
-cells, so that wide characters and emoji in titles do not break columns.  Every sign we use
-ourselves has a like in ASCII of the same width, so a terminal that has nothing else gets the same
-screen.
+Widths are counted in terminal cells, so that wide characters in titles do not break columns.  Every
+sign of ours has a like in ASCII of the same width, for terminals that have nothing else.
 """
 
 import unicodedata
@@ -36,17 +34,14 @@ def plain_ascii(text: str) -> str:
     """The text in ASCII and as wide: known signs by their like, others as question marks."""
     if text.isascii():
         return text
-    return "".join(char if char.isascii() else _like(char) for char in text.translate(_TO_ASCII))
-
-
-def _like(char: str) -> str:
-    """A letter without its accent, or question marks."""
-    base = unicodedata.normalize("NFKD", char)[0]
-    return base if base.isascii() else "?" * width_of(char)
+    made: list[str] = []
+    for char in text.translate(_TO_ASCII):
+        base = unicodedata.normalize("NFKD", char)[0]  # a letter without its accent
+        made.append(base if base.isascii() else "?" * width_of(char))
+    return "".join(made)
 
 
 def width_of(text: str) -> int:
-    """Terminal cells a text takes."""
     from rich.cells import cell_len
 
     return len(text) if text.isascii() else cell_len(text)
@@ -68,7 +63,6 @@ def fit(text: str, width: int) -> str:
 
 
 def line(*spans: Span | str) -> Line:
-    """A line of spans and plain words."""
     return tuple((span, Tone.PLAIN) if isinstance(span, str) else span for span in spans)
 
 

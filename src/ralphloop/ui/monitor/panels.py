@@ -1,7 +1,6 @@
 """`Screen`: what is shown at one moment, panel by panel, as lines of words.  Pure.
 
-The state of a run is told in the words a person would use, each with its reason; the time left is
-told with its basis, because a number alone would be believed.
+The time left is told with its basis, because a number alone would be believed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,14 +14,12 @@ from msgspec import UNSET
 
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.core.quota import quota_words, valid
-from ralphloop.core.story_state import Standing
-from ralphloop.core.totals import cost_words, money, spent_words
+from ralphloop.core.run_state import Standing
+from ralphloop.core.totals import cost_words, money, quota_words, spent_words, valid
 from ralphloop.journal.records import RunStatus
 from ralphloop.night.values import Advice, Night, next_steps
-from ralphloop.text.durations import elapsed, format_duration
-from ralphloop.text.plain import against, counted, one_line
-from ralphloop.ui import clock, number
+from ralphloop.text.durations import clock, elapsed, format_duration
+from ralphloop.text.plain import against, counted, number, one_line
 from ralphloop.ui.console import LogLine
 from ralphloop.ui.monitor import paint
 from ralphloop.ui.monitor.moments import Facts, StoryRow
@@ -50,8 +47,6 @@ _SHORT = {"waits for you": "for you", "needs review": "review"}
 
 
 class Headline(NamedTuple):
-    """How a run stands, why, and what a person can do."""
-
     mark: str
     name: str
     tone: Tone
@@ -104,8 +99,6 @@ class Screen:
             tone = Tone.WARN if step.kind in ("answer", "review") else Tone.PLAIN
             yield line((f"{step.words} ", tone), (step.command, Tone.STRONG))
 
-    # --- header ------------------------------------------------------------------------------
-
     def header(self, width: int) -> Iterator[Line]:
         """Two or three lines: what, how it goes, why."""
         night, run, state = self.night, self.night.run, self.state
@@ -123,21 +116,17 @@ class Screen:
             left.append((f"  {done} {noun}", Tone.PLAIN))
         left.append((f"  asked: {night.asked}" if night.asked else "", Tone.WARN))
         yield paint.beside(tuple(left), line(right), width)
-        yield paint.beside(tuple(self._progress()), tuple(self._money()), width)
+        passed: list[Span] = [(" ", Tone.PLAIN)]
+        if night.total:
+            words = (f" {night.passed}/{night.total} passed", Tone.STRONG)
+            passed += [*paint.bar(night.passed / night.total), words]
+        if run is not None and night.is_live and (time_left := self._time_left()):
+            passed.append((f"  {time_left}", Tone.PLAIN))
+        yield paint.beside(tuple(passed), tuple(self._money()), width)
         if state.reason:
             yield line((cut(f" {state.reason}", width), state.tone))
 
-    def _progress(self) -> Iterator[Span]:
-        night = self.night
-        yield " ", Tone.PLAIN
-        if night.total:
-            yield from paint.bar(night.passed / night.total)
-            yield f" {night.passed}/{night.total} passed", Tone.STRONG
-        if night.run is not None and night.is_live and (left := self._time_left()):
-            yield f"  {left}", Tone.PLAIN
-
     def _time_left(self) -> str:
-        """The time left and what it is computed from."""
         night, wait = self.night, self.night.wait
         left, done = night.count(Standing.OPEN), night.totals.tasks_completed
         if not left:
@@ -165,8 +154,6 @@ class Screen:
         if quota := quota_words(self.night.session.state.quota, self.at):
             yield f" {quota} ", Tone.PLAIN
 
-    # --- stories -----------------------------------------------------------------------------
-
     @property
     def stories_note(self) -> str:
         """Why there is no list, or how many stories need a person."""
@@ -178,8 +165,6 @@ class Screen:
         }
         standings = ", ".join(f"{count} {words}" for words, count in found.items() if count)
         return night.stories_problem or standings or "Enter opens one"
-
-    # --- the agent at work -------------------------------------------------------------------
 
     def now(self) -> Iterator[Line]:
         """The current iteration, or what stands in its place."""
@@ -197,24 +182,23 @@ class Screen:
         of = f"/{most}" if most and newest.attempt <= most else ""
         since = format_duration(elapsed(newest.started_at, self.at))
         yield line(f"iteration {newest.n}, attempt {newest.attempt}{of}, {since}")
-        yield self._sign_of_life()
+        last, config = facts.last_output, night.config
+        quiet, stall = elapsed(last, self.at) if last else 0.0, config.limits.stall_timeout
+        if facts.answered:
+            yield line(("the agent is through; measuring and checking", Tone.BUSY))
+        elif stall and quiet > stall / 2:
+            words = f"no output for {format_duration(quiet)} (of {format_duration(stall)})"
+            yield line((words, Tone.WARN))
+        else:
+            model = one_line(f"{config.agent.name} {config.agent.models}", 40)
+            words = f"last output {format_duration(quiet)} ago"
+            tone = Tone.GOOD if quiet < 60 else Tone.PLAIN
+            yield line((words, tone), (f" · {model}", Tone.QUIET))
         made, before = facts.usage.output_tokens, night.session.story(newest.story)
         tokens = f"{number(facts.usage.total_tokens - made)} in, {number(made)} out"
         spent = spent_words(before.cost_usd, before.unpriced)
         spent = f" · {spent} on it before" if before.iterations else ""
         yield line((f"{tokens}{spent}", Tone.QUIET))
-
-    def _sign_of_life(self) -> Line:
-        if self.facts.answered:
-            return line(("the agent is through; measuring and checking", Tone.BUSY))
-        last, config = self.facts.last_output, self.night.config
-        quiet, stall = elapsed(last, self.at) if last else 0.0, config.limits.stall_timeout
-        if stall and quiet > stall / 2:
-            words = f"no output for {format_duration(quiet)} (of {format_duration(stall)})"
-            return line((words, Tone.WARN))
-        name = one_line(f"{config.agent.name} {config.agent.models}", 40)
-        words = f"last output {format_duration(quiet)} ago"
-        return line((words, Tone.GOOD if quiet < 60 else Tone.PLAIN), (f" · {name}", Tone.QUIET))
 
     def _instead(self) -> Iterator[Line]:
         night, state, newest = self.night, self.state, self.night.newest
@@ -232,18 +216,21 @@ class Screen:
             yield line((f"{spent}{waited}", Tone.QUIET))
 
     def actions(self) -> Iterator[Line]:
-        """What the agent did last, with the results, newest last."""
         marks = {UNSET: ("· ", Tone.PLAIN), True: ("✓ ", Tone.GOOD), False: ("✗ ", Tone.BAD)}
         for action in self.facts.actions if self.night.working else ():
             said, words = action.kind == "text", (action.summary, Tone.PLAIN)
             words = (f"“{action.summary}”", Tone.QUIET) if said else words
             yield (marks[action.ok], words)
 
-    # --- beside it ---------------------------------------------------------------------------
-
     def checks(self) -> Iterator[Line]:
         """Every check with its last result, what did not pass first."""
-        found = sorted(self.night.checks, key=lambda one: one[0].status is CheckStatus.PASSED)
+        last: dict[str, tuple[CheckResult, int]] = {}  # and the iteration; 0: before the first
+        for each in self.night.iterations:
+            for result in each.checks:
+                last.setdefault(result.name, (result, each.n))
+        for result in self.night.session.frozen.baseline:
+            last.setdefault(result.name, (result, 0))
+        found = sorted(last.values(), key=lambda one: one[0].status is CheckStatus.PASSED)
         if not found:
             yield line(("none have run; without checks a story is only claimed", Tone.QUIET))
         for result, iteration in found:
@@ -251,12 +238,14 @@ class Screen:
             words = f"{str(result.status).replace('_', ' ')}{', flaky' if result.flaky else ''}"
             when = f"iteration {iteration}" if iteration else "before the first"
             told = f"{words} {result.duration_s:.1f} s, {when}"
-            yield line((f"{mark} ", tone), f"{_command(result)}  ", (told, tone))
+            # The command without the directory its program lies in.
+            program, space, rest = one_line(result.name, 120).partition(" ")
+            command = program.rsplit("/", 1)[-1] + space + rest
+            yield line((f"{mark} ", tone), f"{command}  ", (told, tone))
             for name in result.failing_tests[:3]:
                 yield line((f"    {one_line(name, 200)}", Tone.BAD))
 
     def circuit(self) -> Iterator[Line]:
-        """State, both counters against their thresholds, the output's trend, the last change."""
         state, policy = self.night.circuit, self.night.policy
         since = f" for {_roughly(elapsed(state.since, self.at))}" if state.since else ""
         opened = f", opened {counted(state.opened_count, 'time')}" if state.opened_count else ""
@@ -279,7 +268,6 @@ class Screen:
             yield line((f"error: {one_line(state.last_error)}", Tone.WARN))
 
     def quota(self) -> Iterator[Line]:
-        """The countdown, the starts of this hour, the newest word of the provider."""
         night, wait = self.night, self.night.wait
         most, calls = night.config.limits.calls_per_hour, night.calls
         starts = f"{calls} of {counted(most, 'start')}" if most else counted(calls, "start")
@@ -298,7 +286,6 @@ class Screen:
             yield line((self.facts.limit_words, Tone.QUIET))
 
     def learned(self) -> Iterator[Line]:
-        """What was captured, by category, the skills made of it, and when the next are made."""
         found, settings = self.facts.learned, self.night.config.learning
         if not settings.enabled:
             yield line(("learning is off", Tone.QUIET))
@@ -347,30 +334,25 @@ class Screen:
 
 
 def story_lines(rows: Sequence[StoryRow], width: int) -> Iterator[Line]:
-    """The stories; titles have what room they need, and why they stand so what is left."""
+    """Each story's mark, name, title, failed attempts, standing and, where there is room, why."""
     longest = max((paint.width_of(row.title) for row in rows), default=0)
-    return (story_line(row, width, longest) for row in rows)
-
-
-def story_line(row: StoryRow, width: int, longest: int) -> Line:
-    """One story: its mark, name, failed attempts, standing, and where there is room, why."""
     wide = width >= _WIDE_ROW
-    standing = row.standing if wide else _SHORT.get(row.standing, row.standing)
-    name, size = min(12 if wide else 8, max(6, len(row.id))), 15 if wide else 9
-    rest = width - name - size - 7
-    why = max(0, rest - longest) if wide else 0
-    return (
-        (f"{row.mark} ", row.tone),
-        (fit(row.id, name) + " ", Tone.STRONG),
-        (fit(row.title, rest - why) + " ", Tone.PLAIN),
-        (fit(f"{row.attempts}{paint.FAILED}" if row.attempts else "", 3), Tone.WARN),
-        (fit(standing, size), row.tone),
-        (cut(row.verdict, why), Tone.QUIET),
-    )
+    for row in rows:
+        standing = row.standing if wide else _SHORT.get(row.standing, row.standing)
+        name, size = min(12 if wide else 8, max(6, len(row.id))), 15 if wide else 9
+        rest = width - name - size - 7
+        why = max(0, rest - longest) if wide else 0
+        yield (
+            (f"{row.mark} ", row.tone),
+            (fit(row.id, name) + " ", Tone.STRONG),
+            (fit(row.title, rest - why) + " ", Tone.PLAIN),
+            (fit(f"{row.attempts}{paint.FAILED}" if row.attempts else "", 3), Tone.WARN),
+            (fit(standing, size), row.tone),
+            (cut(row.verdict, why), Tone.QUIET),
+        )
 
 
 def log_line(entry: LogLine, zone: tzinfo | None) -> Line:
-    """One line of the log with its time."""
     head = f"{clock(entry.at, zone, '%H:%M:%S')} {entry.lane}"
     return ((head, Tone.QUIET), (entry.text, entry.tone))
 
@@ -390,12 +372,6 @@ def _running(night: Night, last_activity: float) -> Headline:
         words = ("after this iteration", "p lets it go on")
         return Headline(paint.PAUSED, "PAUSING", Tone.WARN, *words)
     return Headline(paint.RUNNING, "RUNNING", Tone.BUSY)
-
-
-def _command(result: CheckResult) -> str:
-    """The command without the directory its program lies in."""
-    program, space, rest = one_line(result.name, 120).partition(" ")
-    return program.rsplit("/", 1)[-1] + space + rest
 
 
 def _nearly(used: float, most: float) -> Tone:

@@ -1,8 +1,4 @@
-"""What stands on the screen: panels of a few lines, long lists, and the views over the main one.
-
-A long list is Textual's `OptionList`, which draws only what is visible.  Widgets are handed values
-and draw; they read nothing and decide nothing.
-"""
+"""What stands on the screen.  Widgets are handed values and draw; they read and decide nothing."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, NamedTuple
@@ -50,7 +46,6 @@ class Panel(Static):
         self._shown: Sequence[Line] | None = None
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Draw it again where it says something else now."""
         self._lines = lines
         shown = lines[-max(1, self.content_size.height) :] if self._newest_last else lines
         if shown != self._shown:
@@ -64,7 +59,7 @@ class Panel(Static):
 
 
 class Rows(OptionList):
-    """Many lines, one of which is marked and may be chosen."""
+    """Many lines, of which only the visible are drawn; one is marked and may be chosen."""
 
     HELP = """\
 ✓ passed, with its grade · ▶ at work · ? waits for you · ⊘ set aside · ! to review ·
@@ -81,7 +76,6 @@ class Rows(OptionList):
         self.border_title = title
 
     def fill(self, lines: Iterable[Line]) -> None:
-        """Show other lines, at the same place."""
         marked, top = self.highlighted, self.scroll_y
         self.set_options(content(self, line) for line in lines)
         self.highlighted = marked
@@ -100,10 +94,7 @@ class Rows(OptionList):
 
 
 class Paper(Rows):
-    """Many lines to read: keys scroll them, and only a search marks one.
-
-    A person who is at the end stays there when lines are added.
-    """
+    """Many lines to read, of which only a search marks one; who is at the end stays there."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_up", show=False),
@@ -126,14 +117,12 @@ class Paper(Rows):
             self.post_message(self.Scrolled())
 
     def extend(self, lines: Iterable[Line]) -> None:
-        """Add lines at the end."""
         follow = self.is_at_end
         self.add_options(content(self, line) for line in lines)
         if follow:
             self.follow()
 
     def follow(self) -> None:
-        """Go to the end."""
         self.highlighted = None
         self.call_after_refresh(self.scroll_end, animate=False, immediate=True, force=True)
 
@@ -221,7 +210,6 @@ class Reading(Screen[None]):
         return action not in ("turn", "page") or len(self._pages) > 1
 
     def _rows(self) -> Rows:
-        """Those of the page that is open."""
         return self.query_one(f"#{self.query_one(TabbedContent).active or 'page-0'} Rows", Rows)
 
     @on(TabbedContent.TabActivated)
@@ -261,8 +249,6 @@ class Asked(NamedTuple):
 
 
 class Dialog(ModalScreen[str | None]):
-    """A question above the screen."""
-
     BINDINGS: ClassVar[list[BindingType]] = [  # a line that is typed into takes letters before them
         Binding("y", "dismiss('yes')", "Yes"),
         Binding("n,escape", "dismiss(None)", "No"),

@@ -1,14 +1,13 @@
 """Who may open the page: addresses that work once, and the devices that used one.
 
-An address printed in a terminal carries a *ticket*: random, good for one use within a quarter of an
-hour.  The browser that brings it becomes a *device* and gets a cookie.  Both are kept as digests in
-the user's state directory, where no agent in a sandbox can look, so reading the file opens nothing.
-It is read again whenever it changed: another process may add a ticket or forget every device, and
-the page obeys at once.
+An address printed in a terminal carries a *ticket*, good for one use within a quarter of an hour;
+the browser that brings it becomes a *device* and gets a cookie.  Both are kept as digests, so
+reading the file opens nothing, where no agent in a sandbox can look.  The file is read again
+whenever it changed: another process may forget every device, and the page obeys at once.
 
 Everything lies below an unguessable *path*.  Cookies know no ports: without it a browser would hand
 ours to whatever else serves on this machine, such as the very program that the agent is writing.
-The path also stays, so that a bookmark and a cookie outlive the server.
+It stays, so that a bookmark and a cookie outlive the server.
 """
 
 import fcntl
@@ -40,8 +39,6 @@ class Entrance(msgspec.Struct, frozen=True):
 
 
 class Visitors(msgspec.Struct, frozen=True):
-    """All that is kept."""
-
     path: str = ""
     addresses: tuple[str, ...] = ()  # where the page is served now, or was last
     server: tuple[int, float] = (0, 0.0)  # process and when it began
@@ -75,7 +72,6 @@ class Devices:
             change(path=path, addresses=addresses, server=server)
 
     def ticket(self) -> str:
-        """A new one, to be brought once."""
         word = secrets.token_urlsafe(32)
         with self._changing() as change:
             new = Entrance(_digest(word), self._clock() + TICKET_S)

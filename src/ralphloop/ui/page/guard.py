@@ -1,11 +1,9 @@
 """The wall in front of the page: what every request has to pass before anything is done for it.
 
-In this order: a name it may be asked under (a foreign name that leads here is *DNS rebinding*),
-the unguessable path, a device, a rate; and where something is changed, an origin that is ours, a
-bounded body and the word that only our own forms carry.  Each refusal is one plain sentence.
-
-Whatever is answered, refusals too, carries headers that allow the page nothing but itself: no
-script but ours, no frame around it, no copy in a cache, no address told to others.
+In this order: a name it may be asked under (a foreign name that leads here is *DNS rebinding*), the
+unguessable path, a device, a rate; and where something is changed, an origin that is ours, a
+bounded body and the word that only our own forms carry.  Whatever is answered, refusals too,
+carries headers that allow the page nothing but itself.
 """
 
 import asyncio
@@ -152,7 +150,6 @@ class Guard:
         return host
 
     def _path(self, request: Request) -> str:
-        """The path below ours."""
         first, slash, rest = request.scope["path"].removeprefix("/").partition("/")
         if not slash or not same(first, self._devices.kept.path):
             self._count(None)

@@ -1,9 +1,7 @@
 """Watching for everybody who looks: one reader, however many browsers.
 
-While somebody looks, the journal is asked twice a second whether it changed (one pragma); only then
-are the pieces rendered, once.  Each stream remembers which pieces its browser has and sends those
-that are other ones now.  A browser that reads slowly is waited for and then gets the newest state:
-nothing is queued for anybody.
+Pieces are rendered only when the journal changed, once.  A browser that reads slowly is waited for
+and then gets the newest state: nothing is queued for anybody.
 """
 
 import asyncio
@@ -29,16 +27,12 @@ Seat = tuple[str, object]  # the device, and which of its windows
 
 
 class Board(NamedTuple):
-    """What everybody sees."""
-
     version: int
     facts: Facts
     pieces: Mapping[str, Piece]
 
 
 class Live:
-    """One project, watched while somebody looks."""
-
     def __init__(self, project: Project, painter: Painter) -> None:
         self._source, self._painter = Source(project), painter
         # The journal belongs to the thread that opened it, and reading must not hold up the others.
@@ -52,7 +46,6 @@ class Live:
         return await asyncio.get_running_loop().run_in_executor(self._reader, work)
 
     async def board(self) -> Board:
-        """How things stand now."""
         async with self._looking:
             if new := await self.read(self._look):
                 self._board = new
@@ -78,7 +71,6 @@ class Live:
             await asyncio.sleep(_LOOK_S)
 
     def close(self) -> None:
-        """Let the journal go."""
         self._reader.submit(self._source.close)
         self._reader.shutdown()
 

@@ -2,8 +2,7 @@
 
 A piece changes only when what it says changes: points in time stand in it as such, and the browser
 counts from there.  Words of agents and files are one bounded line each, without secrets, and become
-text by autoescape; that a form belongs to a device is filled in last (`Piece.of`).  Whatever there
-may be ten thousand of is cut to what a person can look at, with a way to the rest.
+text by autoescape; that a form belongs to a device is filled in last (`Piece.of`).
 """
 
 import hashlib
@@ -19,9 +18,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ralphloop.core.totals import cost_words, money
 from ralphloop.night.values import State, StoryLook, ended_words, next_steps
 from ralphloop.redaction import redact
-from ralphloop.text.durations import format_duration, told_iso
-from ralphloop.text.plain import clean, counted
-from ralphloop.ui import clock, number
+from ralphloop.text.durations import clock, format_duration, told_iso
+from ralphloop.text.plain import clean, counted, number
 from ralphloop.ui.monitor import paint
 from ralphloop.ui.monitor.moments import Facts, StoryRow
 from ralphloop.ui.monitor.pages import Page as Lines
@@ -82,7 +80,6 @@ class Painter:
         self._parts: Any = environment.get_template("parts.html.j2").module
 
     def pieces(self, facts: Facts, at: float) -> dict[str, Piece]:
-        """Every part of the page."""
         told, found = self._told(facts, at), {}
         for name in NAMES:
             html = str(getattr(self._parts, name)(told)).strip()

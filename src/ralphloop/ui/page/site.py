@@ -1,7 +1,6 @@
-"""The page as a web application: what is shown under which address, and what is asked for.
+"""The page as a web application; all addresses are relative, on one level.
 
-Looking is GET and changes nothing; every wish is one POST to `do`, answered with a sentence: as
-JSON for our script, else by showing the page again.  All addresses are relative, on one level.
+Looking is GET and changes nothing, every wish is one POST to `do`.
 """
 
 import asyncio
@@ -49,7 +48,6 @@ def guarded(
     secrets: Sequence[str] = (),
     read_only: bool = False,
 ) -> Guard:
-    """The whole application, behind its wall."""
     site = _Site(project, devices, steer, Painter(secrets, read_only=read_only))
     return Guard(site.app(), devices, names=names, read_only=read_only)
 

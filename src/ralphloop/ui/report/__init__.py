@@ -1,8 +1,4 @@
-"""The morning report: one page that says what is proven, what waits, and what it cost.
-
-`assemble` makes one frozen `Report` (`values`) of what is recorded of a run, with a `tally` of its
-iterations; `render` and the JSON encoder only show it.
-"""
+"""The morning report: one page that says what is proven, what waits, and what it cost."""
 
 import os
 from pathlib import Path
@@ -31,7 +27,6 @@ def write_report(project: Project, run: str) -> list[Path]:
 
 
 def write(project: Project, report: Report) -> list[Path]:
-    """Write both files, each in one step."""
     from ralphloop.ui.report.render import as_html, as_markdown
 
     written = []

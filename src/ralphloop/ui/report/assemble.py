@@ -1,7 +1,4 @@
-"""`build`: what is recorded of a run becomes one frozen `Report`.  Pure, apart from the reading.
-
-Stories are sorted by what their ending is worth; with what a person should do about them.
-"""
+"""`build`: what is recorded of a run becomes one frozen `Report`.  Pure, apart from the reading."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,10 +9,9 @@ from msgspec.structs import asdict
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import ExitDecision, Transition
 from ralphloop.core.planning import ended, ending_of
-from ralphloop.core.story_state import Standing
+from ralphloop.core.run_state import Standing
 from ralphloop.journal.records import RunRecord, Wait
-from ralphloop.night.look import Record
-from ralphloop.night.own_commits import OwnCommits
+from ralphloop.night.look import OwnCommits, Record
 from ralphloop.night.values import Night, StoryLook, next_steps
 from ralphloop.text.plain import agreeing, counted
 from ralphloop.ui.report.tally import Account, Tally
@@ -63,14 +59,14 @@ _T = TypeVar("_T")
 
 
 def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
-    """Everything there is to say about a run."""
     night, run, say = record.night, record.run, Teller(secrets)
     tally = Tally(say, OwnCommits(record.commits))
     for iteration in record.iterations():
         tally.see(iteration)
     for event in record.events():
         tally.hear(event)
-    waits, moves = record.waits(MOST_SPANS), _moves(night, run, tally)
+    as_of = run.ended_at or run.last_activity
+    waits, moves = record.journal.waits(run.id, MOST_SPANS)[::-1], _moves(record, tally, as_of)
     groups = {group.key: group for group in _groups(night, tally)}
     decisions = _decisions(run, tally, waits, moves)
     untried = tally.untried.most_common(MOST_UNTRIED)
@@ -81,7 +77,7 @@ def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
         agent=f"{night.config.agent.name} {night.config.agent.models}".strip(),
         started_at=run.started_at,
         ended_at=run.ended_at,
-        as_of=_last_sign(run),
+        as_of=as_of,
         decision=run.decision,
         reason=say(run.reason, 500),
         headline=_headline(night, run, groups),
@@ -103,12 +99,8 @@ def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
             *(say(f"{words} ({counted(times, 'story')})") for words, times in untried),
         ),
         proof=_proof(groups),
-        series=_series(tally, moves, waits, run),
+        series=_series(tally, moves, waits, run.started_at, as_of),
     )
-
-
-def _last_sign(run: RunRecord) -> float:
-    return run.ended_at or run.last_activity
 
 
 def _headline(night: Night, run: RunRecord, groups: Groups) -> str:
@@ -131,7 +123,17 @@ def _groups(night: Night, tally: Tally) -> Iterator[Group]:
     """All groups that have stories, and those a reader always looks for."""
     sorted_in: dict[str, list[StoryLook]] = {key: [] for key in _GROUPS}
     for look in night.stories:
-        sorted_in[_key(look, tally.stories.get(look.story.id))].append(look)
+        spent = tally.stories.get(look.story.id)
+        key = "open"
+        if look.standing is Standing.PASSED:
+            key = _GRADES.get(look.grade, look.grade)
+            key = key if key in _GROUPS else "claimed"
+            key = key if spent or key in ("review", "by_hand") else "earlier"
+        elif look.standing is Standing.BLOCKED:
+            key = "waiting"
+        elif look.standing is Standing.SET_ASIDE or look.state.attempts or (spent and spent.failed):
+            key = "failed"
+        sorted_in[key].append(look)
     room, checks = MOST_STORIES, [shlex.join(argv) for argv in night.session.frozen.checks]
     for key, members in sorted_in.items():
         if members or key in ALWAYS:
@@ -141,26 +143,15 @@ def _groups(night: Night, tally: Tally) -> Iterator[Group]:
             yield Group(key, *_GROUPS[key], len(members), shown, rest)
 
 
-def _key(look: StoryLook, spent: Account | None) -> str:
-    """The group of a story, from how it stands and what this run spent on it."""
-    if look.standing is Standing.PASSED:
-        key = _GRADES.get(look.grade, look.grade)
-        key = key if key in _GROUPS else "claimed"
-        return key if spent or key in ("review", "by_hand") else "earlier"
-    if look.standing is Standing.BLOCKED:
-        return "waiting"
-    tried = look.state.attempts or (spent and spent.failed)
-    return "failed" if look.standing is Standing.SET_ASIDE or tried else "open"
-
-
 def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> StoryLine:
     say, story = tally.say, look.story
     spent = tally.stories.get(story.id, Account())
     own = shlex.join(story.verify) if story.verify else "verify"
-    proof = (
-        own if name == "verify" else next((c for c in checks if _is_named(c, name)), name)
-        for name in spent.checks
-    )
+    proof: list[str] = []
+    for name in spent.checks:
+        # It is called like the beginning of its command line, without the directory.
+        command = next((c for c in checks if c.startswith(name) or f"/{name}" in c), name)
+        proof.append(own if name == "verify" else command)
     open_words = "begun, not done yet" if spent.used.iterations else "not begun"
     return StoryLine(
         id=say(story.id, 60) or "the prompt",
@@ -177,13 +168,7 @@ def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> St
     )
 
 
-def _is_named(command: str, name: str) -> bool:
-    """A check is named after the beginning of its command line, without the directory."""
-    return command.startswith(name) or f"/{name}" in command
-
-
 def _next_steps(groups: Groups, night: Night, say: Teller) -> Iterator[NextStep]:
-    """What a person should do now, most urgent first."""
     steps = list(next_steps(night))
     told = [(step.kind, NextStep(say(step.words), say(step.command))) for step in steps]
     yield from (step for kind, step in told if kind == "answer")
@@ -215,11 +200,11 @@ def _proof(groups: Groups) -> dict[str, int]:
 # --- what happened ---------------------------------------------------------------------------
 
 
-def _moves(night: Night, run: RunRecord, tally: Tally) -> list[Transition]:
+def _moves(record: Record, tally: Tally, as_of: float) -> list[Transition]:
     """The circuit's changes during the run, resets and handing back included, in order."""
     found = {(move.at, move.before, move.after): move for move in tally.moves}
-    for entry in night.circuit.history:
-        if entry.at is not None and run.started_at <= entry.at <= _last_sign(run):
+    for entry in record.night.circuit.history:
+        if entry.at is not None and record.run.started_at <= entry.at <= as_of:
             found.setdefault((entry.at, entry.before, entry.after), entry)
     return sorted((move for move in found.values() if not move.is_note), key=_at)
 
@@ -227,7 +212,6 @@ def _moves(night: Night, run: RunRecord, tally: Tally) -> list[Transition]:
 def _decisions(
     run: RunRecord, tally: Tally, waits: list[Wait], moves: list[Transition]
 ) -> list[ReportNote]:
-    """Every decision with its reason, in order."""
     told = [(f"circuit {move.before} → {move.after}: {move.reason}", move.at) for move in moves]
     told += [(f"waited: {wait.reason}", wait.started_at) for wait in waits]
     notes = [*tally.notes, *(ReportNote(tally.say(words), at) for words, at in told)]
@@ -282,12 +266,19 @@ def _times(night: Night, tally: Tally) -> dict[str, float]:
     }
 
 
-def _series(tally: Tally, moves: list[Transition], waits: list[Wait], run: RunRecord) -> Series:
-    say, end = tally.say, _last_sign(run)
+def _series(
+    tally: Tally, moves: list[Transition], waits: list[Wait], start: float, end: float
+) -> Series:
+    say = tally.say
     costs = [one.used.of(say(name, 60) or "the prompt") for name, one in tally.stories.items()]
     costs.sort(key=lambda cost: (-cost.cost_usd, -cost.tokens))
     rest = costs[MOST_STORY_BARS:]
-    circuit = _spans(moves, tally.first_circuit or "CLOSED", run.started_at, end, say)
+    circuit: list[Span] = []
+    state, since, reason = tally.first_circuit or "CLOSED", start, "as it was when the run began"
+    for move in moves:
+        circuit.append(Span(state, reason, since, _at(move)))
+        state, since, reason = str(move.after), _at(move), say(move.reason)
+    circuit.append(Span(state, reason, since, max(since, end)))
     until = [wait.ended_at or max(end, wait.started_at) for wait in waits]
     return Series(
         passed=tuple(part[-1] for part in _parts(tally.passes, MOST_POINTS)),
@@ -308,19 +299,6 @@ def _series(tally: Tally, moves: list[Transition], waits: list[Wait], run: RunRe
     )
 
 
-def _spans(
-    moves: list[Transition], first: str, start: float, end: float, say: Teller
-) -> list[Span]:
-    """The circuit's states one after the other."""
-    found: list[Span] = []
-    state, since, reason = first, start, "as it was when the run began"
-    for move in moves:
-        found.append(Span(state, reason, since, _at(move)))
-        state, since, reason = str(move.after), _at(move), say(move.reason)
-    return [*found, Span(state, reason, since, max(since, end))]
-
-
 def _parts(items: Sequence[_T], most: int) -> list[Sequence[_T]]:
-    """Neighbours in at most so many parts."""
     size = -(-len(items) // most) or 1
     return [items[start : start + size] for start in range(0, len(items), size)]

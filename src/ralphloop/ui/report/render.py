@@ -1,29 +1,24 @@
 """The report as one HTML file that needs nothing else, and as Markdown.
 
-The templates loop, format and draw.  In HTML autoescape makes every word text, and the page's own
-policy forbids scripts and network.  In Markdown words are escaped so that they cannot become links,
-images, HTML, mentions or references; commands stand in code spans long enough to hold anything.
-
-A picture is strips of boxes in percent: the browser stretches them to the room there is, and the
-words beside them stay as large as all others.  Nothing is told by colour alone: position, labels
-and hatching say it too, and every picture carries its numbers as a table.  The number of boxes is
-bounded by the series it draws.
+In HTML autoescape makes every word text, and the page's own policy forbids scripts and network.  In
+Markdown words are escaped so that they cannot become links, images, HTML, mentions or references;
+commands stand in code spans long enough to hold anything.  A picture is strips of boxes in percent:
+the browser stretches them, but not the words.  Nothing is told by colour alone: position, labels
+and hatching say it too, and every picture carries its numbers as a table.
 """
 
 import os
 import re
-from collections.abc import Iterable
 from datetime import tzinfo
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
 from ralphloop.core.totals import cost_words, money, spent_words
-from ralphloop.text.durations import format_duration
-from ralphloop.text.plain import counted
-from ralphloop.ui import clock, number
+from ralphloop.text.durations import clock, format_duration
+from ralphloop.text.plain import counted, number
 from ralphloop.ui.report.assemble import ALWAYS
-from ralphloop.ui.report.values import MOST_SPANS, Report, Span, StoryLine
+from ralphloop.ui.report.values import MOST_SPANS, Report, StoryLine
 
 _HERE = Path(__file__).parent
 # An underscore within a word is only itself.
@@ -38,7 +33,7 @@ _NIGHT = 20 * 3600.0
 
 def as_html(report: Report, zone: tzinfo | None = None) -> str:
     """The whole page; times are those of `zone`, or of this machine."""
-    return _rendered("report.html.j2", report, zone, shares=_shares(report), most_spans=MOST_SPANS)
+    return _rendered("report.html.j2", report, zone, most_spans=MOST_SPANS)
 
 
 def as_markdown(
@@ -84,7 +79,9 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
         "clock": partial(clock, zone=zone),
         "moment": partial(clock, zone=zone, form=form),
         "place": lambda at: 100 * min(max((at - start) / span, 0.0), 1.0),
-        "lasted": _lasted,
+        "lasted": lambda spans, kind: format_duration(
+            sum(one.end - one.start for one in spans if one.kind == kind)
+        ),
         "duration": format_duration,
         "money": money,
         "cost_words": cost_words,
@@ -96,11 +93,12 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
         "words": escaped,
         "code": code,
     }
-    by_key = {group.key: group for group in report.groups}
+    by_key, shares = {group.key: group for group in report.groups}, _shares(report)
     return environment.get_template(name).render(
         report=report,
         tiles=[by_key[key] for key in ALWAYS],
-        spans=", ".join(f"{n} {format_duration(s)}" for n, s, *_ in _shares(report) if s >= 1),
+        shares=shares,
+        spans=", ".join(f"{n} {format_duration(s)}" for n, s, *_ in shares if s >= 1),
         zone=clock(report.started_at, zone, "%Z") or "local time",
         ticks=[clock(start + span * third / 3, zone, form) for third in range(4)],
         **more,
@@ -125,7 +123,3 @@ def _shares(report: Report) -> list[tuple[str, float, float, float]]:
     parts = [report.times[f"{name}_s"] for name in names]
     widths = [100 * seconds / (sum(parts) or 1.0) for seconds in parts]
     return list(zip(names, parts, accumulate(widths, initial=0.0), widths, strict=False))
-
-
-def _lasted(spans: Iterable[Span], kind: str) -> str:
-    return format_duration(sum(one.end - one.start for one in spans if one.kind == kind))

@@ -1,7 +1,6 @@
 """One pass over a run's iterations and events: sums, facts of stories, what went almost wrong.
 
-The journal hands them out page by page; of each only a few numbers and bounded words are kept, so
-a night of ten thousand costs megabytes, not gigabytes.
+Of each only a few numbers and bounded words are kept: a night of ten thousand costs megabytes.
 """
 
 from collections import Counter, defaultdict
@@ -14,9 +13,9 @@ from ralphloop.core import events
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.iteration import SaveLeftovers
 from ralphloop.core.model import CheckStatus, Circuit, ExitDecision, Outcome, Transition
-from ralphloop.core.story_state import is_failed_attempt
+from ralphloop.core.run_state import is_failed_attempt
 from ralphloop.journal.records import IterationRecord
-from ralphloop.night.own_commits import OwnCommits
+from ralphloop.night.look import OwnCommits
 from ralphloop.night.values import ended_words
 from ralphloop.text.plain import clean
 from ralphloop.text.status_block import Status
@@ -44,8 +43,6 @@ _NEAR_MISSES = {  # in the order they are told
 
 @dataclass
 class Account:
-    """What this run did about one story."""
-
     used: Used = field(default_factory=Used)
     failed: int = 0  # attempts
     checks: tuple[str, ...] = ()  # names of those that ran last
@@ -56,8 +53,6 @@ class Account:
 
 @dataclass
 class Tally:
-    """Everything the report needs from the iterations and events of a run."""
-
     say: Teller
     own: OwnCommits
     stories: dict[str, Account] = field(default_factory=lambda: defaultdict(Account))
@@ -84,54 +79,51 @@ class Tally:
         """Take one iteration in; one that is still going on says nothing yet."""
         if it.finished_at is None:
             return
-        self._spend(it)
-        self._judge(it, it.finished_at)
+        story, used = self.stories[it.story or ""], it.record
+        cost = UsedBy(
+            str(it.n),
+            iterations=1,
+            passed=int(used.verdict.passed),
+            cost_usd=it.cost_usd,
+            unpriced=it.unpriced,
+            tokens=it.total_tokens,
+            seconds=used.end.duration_s,
+        )
+        story.used += cost
+        self.rungs[used.by] += cost
+        self.spent.append(cost)
+        story.checks = tuple(check.name for check in it.checks) or story.checks
+        self.checking_s += sum(check.duration_s for check in it.checks)
+        self._judge(it, story, it.finished_at)
         self.own.see(it)
         for key, words in _near_misses(it):
             self._near_counts[key] += 1
             note, found = self._note(it, words), self._near[key]
             if len(found) < _MOST_EXAMPLES and note.words not in (known.words for known in found):
                 found.append(note)
-        self.tampering_count += len(it.record.findings)
+        self.tampering_count += len(used.findings)
         room = _MOST_TAMPERING - len(self.tampering)
-        self.tampering += [self._note(it, words) for words in it.record.findings[:room]]
+        self.tampering += [self._note(it, words) for words in used.findings[:room]]
 
     def near_misses(self) -> tuple[NearMiss, ...]:
-        """Those that happened."""
         return tuple(
             NearMiss(key, title, self._near_counts[key], tuple(self._near[key]))
             for key, title in _NEAR_MISSES.items()
             if key in self._near
         )
 
-    def _spend(self, it: IterationRecord) -> None:
-        story = self.stories[it.story or ""]
-        cost = UsedBy(
-            str(it.n),
-            iterations=1,
-            passed=int(it.record.verdict.passed),
-            cost_usd=it.cost_usd,
-            unpriced=it.unpriced,
-            tokens=it.total_tokens,
-            seconds=it.record.end.duration_s,
-        )
-        story.used += cost
-        self.rungs[it.record.by] += cost
-        self.spent.append(cost)
-        story.checks = tuple(check.name for check in it.checks) or story.checks
-        self.checking_s += sum(check.duration_s for check in it.checks)
-
-    def _judge(self, it: IterationRecord, at: float) -> None:
-        verdict, analysis, story = (
-            it.record.verdict,
-            it.record.analysis,
-            self.stories[it.story or ""],
-        )
+    def _judge(self, it: IterationRecord, story: Account, at: float) -> None:
+        verdict, analysis = it.record.verdict, it.record.analysis
         asks = it.status == Status.BLOCKED
         if not _is_outage(it):
             failed = is_failed_attempt(analysis, passed=verdict.passed)
             story.failed += failed or (asks and not verdict.passed)
-            story.last_lines = () if verdict.passed else _last_lines(it)
+            # The end of the output of a check that failed, else of what the agent said.
+            red = [check.output_tail for check in it.checks if check.status is CheckStatus.FAILED]
+            words = red[-1] if red else (it.record.response.final_text or "").split(_BLOCK)[0]
+            lines = (line.rstrip() for line in clean(words[-_MOST_OUTPUT:]).splitlines())
+            told = tuple(line for line in lines if line.strip(" -=_"))[-_MOST_EXAMPLES:]
+            story.last_lines = () if verdict.passed else told
         if verdict.passed:
             trial, grade = it.record.evidence.trial, str(verdict.grade or "")
             story.look_at, story.remarks = verdict.look_at, trial.remarks if trial else ()
@@ -150,8 +142,6 @@ class Tally:
         return ReportNote(
             self.say(words, _SHORT), it.finished_at, it.n, self.say(it.story or "", 60)
         )
-
-    # --- events ------------------------------------------------------------------------------
 
     def hear(self, event: LoopEvent) -> None:
         """Take in what happened between iterations, and where they were."""
@@ -177,7 +167,6 @@ class Tally:
             self.notes.append(ReportNote(self.say(words), at))
 
     def _follow(self, event: LoopEvent) -> None:
-        """Where a story of a lane is."""
         number, at = event.iteration, event.at
         match event.what:
             case events.IterationStarted() as what if what.lane:
@@ -185,17 +174,14 @@ class Tally:
             case events.Landing():
                 self._queued[number] = at
             case events.IterationFinished() if number in self._flying:
-                self._came_back(number, at)
-
-    def _came_back(self, number: int | None, end: float) -> None:
-        """A story worked, waited for its turn to land, and landed."""
-        what, start = self._flying.pop(number)
-        queued = self._queued.pop(number, end)
-        turn = min(max(queued, self._landed), end)
-        self._in_lane("working", f"{what.story}, iteration {number}", start, queued, what.lane)
-        self._in_lane("queued", f"{what.story} waited for landing", queued, turn, what.lane)
-        self._in_lane("landing", f"{what.story} was landing", turn, end, what.lane)
-        self._landed = end if queued < end else self._landed
+                # It worked, waited for its turn to land, and landed.
+                what, start = self._flying.pop(number)
+                name, lane, queued = what.story, what.lane, self._queued.pop(number, at)
+                turn = min(max(queued, self._landed), at)
+                self._in_lane("working", f"{name}, iteration {number}", start, queued, lane)
+                self._in_lane("queued", f"{name} waited for landing", queued, turn, lane)
+                self._in_lane("landing", f"{name} was landing", turn, at, lane)
+                self._landed = at if queued < at else self._landed
 
     def _in_lane(self, kind: str, words: str, start: float, end: float, lane: int) -> None:
         if end - start >= 1 or kind in ("working", "returned"):
@@ -203,9 +189,9 @@ class Tally:
 
 
 def _near_misses(it: IterationRecord) -> Iterator[tuple[str, str]]:
-    """What went almost wrong: which kind, and how."""
     kept, analysis, verdict = it.record, it.record.analysis, it.record.verdict
-    moved, why, how = analysis.transition, kept.why_it_ended or _NO_REASON, ended_words(it)
+    moved, why = analysis.transition, kept.why_it_ended or _NO_REASON
+    how = ended_words(it.outcome)
     ended = why if why.startswith(how) else f"{how}: {why}"
     if analysis.story_claimed and not verdict.passed and not _is_outage(it):
         yield "false_done", "claimed, but " + ("; ".join(verdict.reasons) or "it was not so")
@@ -227,14 +213,6 @@ def _near_misses(it: IterationRecord) -> Iterator[tuple[str, str]]:
             yield "flaky", f"{check.name}{': ' + tests if tests else ''}"
     yield from (("tolerated", test) for test in kept.tolerated)
     yield from (("leftovers", process) for process in kept.leftovers)
-
-
-def _last_lines(it: IterationRecord) -> tuple[str, ...]:
-    """The end of the output of a check that failed, else of what the agent said."""
-    failed = [check.output_tail for check in it.checks if check.status is CheckStatus.FAILED]
-    words = failed[-1] if failed else (it.record.response.final_text or "").split(_BLOCK)[0]
-    lines = (line.rstrip() for line in clean(words[-_MOST_OUTPUT:]).splitlines())
-    return tuple(line for line in lines if line.strip(" -=_"))[-_MOST_EXAMPLES:]
 
 
 def _is_outage(it: IterationRecord) -> bool:

@@ -1,7 +1,6 @@
-"""What a report says, as frozen values: everything is computed, renderers only show it.
+"""What a report says, as frozen values; encoded as JSON they are what `ralph report --json` prints.
 
-Times are epoch seconds, money is dollars, texts are one bounded line without secrets.  Encoded as
-JSON these values are what `ralph report --json` prints.
+Times are epoch seconds, money is dollars, texts are one bounded line without secrets.
 """
 
 from collections.abc import Iterable
@@ -47,7 +46,6 @@ class Used(Fact, kw_only=True):
         return Used(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
     def of(self, name: str) -> "UsedBy":
-        """The same, called so."""
         return UsedBy(name, **{field: getattr(self, field) for field in Used.__struct_fields__})
 
 
@@ -73,8 +71,6 @@ class StoryLine(Used):
 
 
 class Group(Fact):
-    """The stories that ended alike."""
-
     key: str
     title: str
     mark: str  # readable without colour
@@ -99,8 +95,6 @@ class Spending(Fact):
 
 
 class ReportNote(Fact):
-    """Something that happened, in words."""
-
     words: str
     at: float | None = None
     iteration: int | None = None
@@ -108,8 +102,6 @@ class ReportNote(Fact):
 
 
 class NearMiss(Fact):
-    """One kind of thing that went almost wrong."""
-
     key: str
     title: str
     count: int
@@ -117,8 +109,6 @@ class NearMiss(Fact):
 
 
 class NextStep(Fact):
-    """Something to do next."""
-
     words: str
     command: str = ""
 
@@ -143,8 +133,6 @@ class Span(Fact):
 
 
 class Series(Fact):
-    """The numbers behind the pictures."""
-
     passed: tuple[Passed, ...]
     iterations: tuple[UsedBy, ...]
     stories: tuple[UsedBy, ...]  # the dearest
@@ -156,8 +144,6 @@ class Series(Fact):
 
 
 class Report(Fact):
-    """One run, told on one page."""
-
     run: str
     project: str
     branch: str

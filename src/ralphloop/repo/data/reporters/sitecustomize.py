@@ -15,6 +15,7 @@ import sys
 
 _OUT = "REPORT_TESTS_TO"
 _ONLY = "REPORT_TESTS_OF"
+_HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def _listen(path, only):
@@ -102,27 +103,22 @@ def _load_only(loader, wanted):
 
 def _leave_no_trace():
     """What the tests start is none of our business."""
-    here = os.path.dirname(os.path.abspath(__file__))
     if os.environ.pop(_OUT, None) is not None:
         os.environ.pop(_ONLY, None)
         places = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        os.environ["PYTHONPATH"] = os.pathsep.join(place for place in places if place != here)
+        os.environ["PYTHONPATH"] = os.pathsep.join(place for place in places if place != _HERE)
         if not os.environ["PYTHONPATH"]:
             del os.environ["PYTHONPATH"]
-
-
-def _step_aside():
-    """Import the module that Python would have found without ours."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [place for place in sys.path if os.path.abspath(place) != here]
-    ours = sys.modules.pop("sitecustomize", None)
-    try:
-        import sitecustomize  # noqa: F401
-    except ImportError:
-        sys.modules["sitecustomize"] = ours
 
 
 if os.environ.get(_OUT):
     _only = os.environ.get(_ONLY)
     _listen(os.environ[_OUT], json.loads(_only) if _only else None)
-_step_aside()
+
+# Import the module that Python would have found without ours.
+sys.path[:] = [place for place in sys.path if os.path.abspath(place) != _HERE]
+_ours = sys.modules.pop("sitecustomize", None)
+try:
+    import sitecustomize  # noqa: F401
+except ImportError:
+    sys.modules["sitecustomize"] = _ours

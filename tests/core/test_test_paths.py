@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.text.test_paths import is_test_path, only_tests
+from ralphloop.core.proof import is_test_path
 
 TESTS = [
     "tests/test_a.py",
@@ -52,10 +52,3 @@ def test_a_test_path_is_known_by_its_name(path: str) -> None:
 def test_a_source_path_is_not_a_test(path: str) -> None:
     """Names that merely contain the letters are not tests."""
     assert not is_test_path(path)
-
-
-def test_only_tests_needs_at_least_one_path() -> None:
-    """No changed path at all is not test-only work."""
-    assert not only_tests([])
-    assert only_tests(["tests/a.py", "b_test.go"])
-    assert not only_tests(["tests/a.py", "src/b.py"])

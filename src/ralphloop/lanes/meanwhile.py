@@ -1,0 +1,288 @@
+"""The checkout while lanes work: a person may edit the stories in it, and an agent may go astray.
+
+The list of a run is the one in its branch.  What changed in the person's file is their word: their
+text becomes a commit of that branch, between two landings, but with the marks of the journal, since
+those of the checkout are as old as the run.  Commits of theirs that change nothing else become part
+of it as well, so that their branch can still be moved forward at the end.  A file in the middle of
+an edit changes nothing; one that an agent may have written waits for a person's commit.
+
+An agent can go astray only without a sandbox.  Git signs the reflogs with its lane's name, so what
+it moved is known.  Files are its doing only if its transcript names the checkout: a person may have
+saved them.  What was before is written ahead, for whoever judges the start after a crash.
+"""
+
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from ralphloop.atomic import kill_point
+from ralphloop.core.events import LaneLeft, StoriesEdited
+from ralphloop.core.model import StoryList, Value
+from ralphloop.core.run_state import Book, Standing, States, state_of
+from ralphloop.errors import InputError
+from ralphloop.lanes.worktrees import stand
+from ralphloop.lanes.yard import SIGNATURE, Lane, Yard, listed_in, repository_of
+from ralphloop.loop.begin import Begun
+from ralphloop.loop.prepare import Setup
+from ralphloop.loop.runner import lane_branch
+from ralphloop.repo.commit import with_trailers
+from ralphloop.repo.git import printable
+from ralphloop.repo.set_aside import scratch_index
+from ralphloop.repo.snapshot import Snapshot
+from ralphloop.repo.work_tree import Repository
+from ralphloop.room import open_regular
+from ralphloop.stories.names import label
+from ralphloop.stories.source import load, marked, read
+from ralphloop.text.plain import one_line, some
+
+_MOST_SAID = 10
+_MOST_READ = 4 << 20
+_CHUNK = 1 << 20
+_LONGEST_PATH = 1 << 13
+_SIGNED = SIGNATURE.partition("{")[0]
+
+
+def digest(path: Path) -> str:
+    """Of what the file holds; empty where it cannot be read."""
+    try:
+        return hashlib.sha256(read(path)).hexdigest()
+    except InputError:
+        return ""
+
+
+def blob_at(repo: Repository, commit: str, path: str) -> str:
+    """What git calls the content of a file in a commit; empty where there is none."""
+    found = repo.git.attempt("rev-parse", "--verify", "--quiet", f"{commit}:{path}")
+    return found.stdout.decode().strip()
+
+
+def blob_of(repo: Repository, path: str, file: Path) -> str:
+    return repo.git.attempt("hash-object", f"--path={path}", str(file)).stdout.decode().strip()
+
+
+def way_to_have_it(home: Setup, book: Book) -> str:
+    """The command that brings what landed into the checkout, and an edit of theirs to no harm."""
+    command = f"git merge {book.branch}" if book.origin else f"git switch {book.branch}"
+    repo, path, known = repository_of(home), listed_in(home), home.stories
+    if book.own_list or known is None or path not in repo.dirty_paths():
+        return command
+    if blob_at(repo, "HEAD", path) == blob_at(repo, f"refs/heads/{book.branch}", path):
+        return command
+    name = shlex.quote(path if known.path.parent == repo.root else f":/{path}")
+    command = f"git stash push {name} && {command}"
+    taken = book.seen == digest(known.path)
+    return f"{command} (it has your edit of {path})" if taken else f"{command} && git stash pop"
+
+
+class Edits:
+    def __init__(self, yard: Yard) -> None:
+        self.yard = yard
+        self._looked = ("", "")  # the file and HEAD, as they were looked at last
+        self._since = max(1, yard.runner.session.number + 1 - 2 * yard.book.count)
+
+    def take_over(self) -> None:
+        """Bring what changed onto the run's branch, and say it once; nothing may be landing."""
+        yard, book, checkout, known = self.yard, self.yard.book, self.yard.checkout, None
+        if not book.own_list and checkout.branch() == (book.on or book.origin):
+            known = yard.home.stories
+        if known is None or checkout.unfinished_operation():
+            return
+        now, head, git = digest(known.path), checkout.head() or "", checkout.git
+        if now == book.seen:
+            at_work = yard.journal.unfinished_iterations(yard.runner.run)
+            self._since = at_work[0].n if at_work else yard.runner.session.number + 1
+        if (now, head) == self._looked or (now == book.seen and head == book.origin_head):
+            return
+        self._looked = now, head
+        text = self._edited(known.path) if now != book.seen else b""
+        if text is None:
+            return
+        joined, old = "", book.origin_head
+        if book.origin and head != old and git.contains(head, old):
+            changed = git.names("diff", "--name-only", "--no-renames", "-z", old, head)
+            joined = head if changed == [yard.listed] else ""  # they change the stories only
+        self._bring(text, joined)
+        yard.keep(seen=now, origin_head=joined or old)
+
+    def _edited(self, path: Path) -> bytes | None:
+        """The person's text with the marks of the journal; None where it is not to be used yet."""
+        runner = self.yard.runner
+        try:
+            data = read(path)
+            stories = load(path, data=data).list
+        except InputError as error:
+            where = f"{path.name} in your checkout cannot be read"
+            self._say([f"{where} ({error.message}); the stories stay as they were"])
+            return None
+        checkout, listed = self.yard.checkout, self.yard.listed
+        signed = checkout.git.line("log", "-1", "--format=%cn", "HEAD", "--", listed)
+        is_committed = blob_of(checkout, listed, path) == blob_at(checkout, "HEAD", listed)
+        logs = self.yard.home.project.transcripts / runner.run
+        numbers = range(self._since, runner.session.number + 1)  # of those that worked since
+        named = (names_it(logs / f"{n}.log", checkout.root, [listed]) for n in numbers)
+        if _SIGNED in signed or (not is_committed and any(named)):
+            where = f"{path.name} in your checkout changed while an agent worked that names that"
+            self._say([f"{where} place; it is taken over once you commit it"])
+            return None
+        before, states = runner.story_list(), runner.session.stories
+        self._say([*_changes(before, stories, states)] if before else [])
+        passed = {
+            it.id: state_of(states, it.id).standing is Standing.PASSED for it in stories.stories
+        }
+        return marked(path, data, passed)
+
+    def _say(self, said: list[str]) -> None:
+        more = [f"and {len(said) - _MOST_SAID} more changes"] if len(said) > _MOST_SAID else []
+        if words := (*said[:_MOST_SAID], *more):
+            self.yard.runner.emit(StoriesEdited(changes=words))
+            self.yard.keep(edited=words)
+
+    def _bring(self, text: bytes, head: str) -> None:
+        """A commit with this text, or the one it has, on the run's branch; after `head` as well."""
+        yard, checkout, path, tip = self.yard, self.yard.checkout, self.yard.listed, self.yard.tip()
+        with scratch_index(checkout, tip) as git:
+            if text:
+                args = ("hash-object", "-w", f"--path={path}", "--stdin")
+                blob = git.run(*args, stdin=text).decode().strip()
+                mode = git.line("ls-files", "--stage", "--", f":/{path}").partition(" ")[0]
+                git.run("update-index", "--add", "--cacheinfo", f"{mode or '100644'},{blob},{path}")
+            tree = git.line("write-tree")
+            parents = [tip, head] if head and not git.contains(tip, head) else [tip]
+            if len(parents) > 1 and git.contains(head, tip):
+                parents = [head]
+            commit = parents[0]
+            if len(parents) > 1 or tree != git.line("rev-parse", f"{commit}^{{tree}}"):
+                onto = [part for parent in parents for part in ("-p", parent)]
+                words = with_trailers(f"{Path(path).name} as it was edited during the run", {})
+                commit = git.line("commit-tree", tree, *onto, "-m", words)
+        if commit == tip:
+            return
+        kill_point("edited.committed")
+        ref, told = f"refs/heads/{yard.book.branch}", "ralph: stories were edited"
+        checkout.git.writing().run("update-ref", "-m", told, ref, commit, tip)
+        kill_point("edited.landed")
+        stand(yard.landing, commit)
+        yard.runner.forget()
+
+
+def _changes(before: StoryList, now: StoryList, states: States) -> Iterator[str]:
+    """What the person's list means for the run, a sentence for each story."""
+    old = {story.id: story for story in before.stories}
+    for story in now.stories:
+        name, was = label(story.id), old.pop(story.id, None)
+        has_passed = state_of(states, story.id).standing is Standing.PASSED
+        if was is None:
+            yield f"{name} was added by you; it is worked on as well"
+        elif msgspec.structs.replace(was, passes=story.passes, index=story.index) != story:
+            then = "it has passed and stays so" if has_passed else "its next start is told so"
+            yield f"{name} was changed by you; {then}"
+        if story.passes and not has_passed and not (was and was.passes):
+            yield f"{name} was marked as passed by you; while lanes work only what lands counts"
+    for name in old:
+        yield f"{label(name)} was removed by you; it is not started any more"
+
+
+# --- who left its lane -----------------------------------------------------------------------
+
+
+class Surroundings(Value, kw_only=True):
+    """Everything outside of a lane before its agent starts."""
+
+    n: int  # the iteration
+    logs: dict[str, int]
+    checkout: Snapshot
+
+
+def watch(yard: Yard, lane: Lane, begun: Begun) -> None:
+    """Remember how long every reflog is and what the checkout holds; look again before judging."""
+    logs = dict.fromkeys(map(str, _logs(yard)), 0)
+    for path in logs:
+        with suppress(OSError):
+            logs[path] = Path(path).stat().st_size
+    before = Surroundings(n=begun.number, logs=logs, checkout=yard.outside.tree())
+    yard.journal.set_meta(_key(yard, lane), before)
+    watch_again(yard, lane, begun.number, begun.story.id if begun.story else "")
+
+
+def watch_again(yard: Yard, lane: Lane, number: int, story: str) -> None:
+    """The same for a start that another process watched; nothing where its agent never began."""
+    lane.runner.left_lane = None
+    try:
+        before = msgspec.convert(yard.journal.meta(_key(yard, lane)), Surroundings)
+    except msgspec.ValidationError:
+        return  # there is none, or another version wrote it
+    transcript = yard.home.project.transcripts / yard.runner.run / f"{number}.log"
+
+    def left() -> str:
+        found, after = [*_moved(yard, lane, before)], yard.outside.tree()
+        if after.tree != before.checkout.tree:
+            paths = yard.outside.diff(yard.outside.known(before.checkout), after).paths
+            if names_it(transcript, yard.checkout.root, paths):
+                names = some([printable(it) for it in paths], 5)
+                found.append(f"it changed files of your checkout ({names})")
+        if not found:
+            return ""
+        words = f"the agent left its lane {lane.place.root}: {'; '.join(found[:5])}"
+        lane.runner.emit(LaneLeft(story=story, lane=lane.number, reason=words), number)
+        return words
+
+    if before.n == number:
+        lane.runner.left_lane = left
+
+
+def _key(yard: Yard, lane: Lane) -> str:
+    return f"outside:{yard.runner.run}:{lane.number}"
+
+
+def _logs(yard: Yard) -> Iterator[Path]:
+    common = yard.checkout.common_dir
+    yield common / "logs" / "HEAD"
+    yield from sorted(common.glob("worktrees/*/logs/HEAD"))
+    for folder, _, names in os.walk(common / "logs" / "refs" / "heads"):
+        yield from (Path(folder, name) for name in names)
+
+
+def _moved(yard: Yard, lane: Lane, before: Surroundings) -> Iterator[str]:
+    """Branches that were there and HEADs of other work trees that it moved."""
+    common, sign = yard.checkout.common_dir, SIGNATURE.format(lane.number).encode()
+    branches = common / "logs" / "refs" / "heads"
+    mine = {lane.place.repo.git_dir / "logs" / "HEAD", branches / lane_branch(lane.number)}
+    for path in _logs(yard):
+        is_branch = path.is_relative_to(branches)
+        if path in mine or (is_branch and str(path) not in before.logs):
+            continue  # a branch of its own is no harm
+        lines: list[bytes] = []
+        with suppress(OSError), open_regular(path) as file:
+            file.seek(before.logs.get(str(path), 0))
+            lines = file.read(_MOST_READ).splitlines()
+        for who, _, what in (line.partition(b"\t") for line in lines):
+            if sign in who:
+                said = one_line(what.decode("utf-8", "replace"), 80)
+                name = path.relative_to(branches).as_posix() if is_branch else ""
+                place = f"moved the branch {name}" if name else "worked in another work tree"
+                yield f"it {place} ({said})"
+                break
+
+
+def names_it(transcript: Path, root: Path, paths: Iterable[str]) -> bool:
+    """Whether the transcript names the place; hidden directories (tools, logs) are no sign."""
+    plain, name = re.escape(os.fsencode(root)), re.escape(os.fsencode(root.name))
+    hidden = [re.escape(os.fsencode(path)) for path in paths if path.startswith(".")]
+    behind = b"|".join([rb"(?![\w.-]|/\.)", *(b"/" + path for path in hidden)])
+    pattern = re.compile(rb"(?:" + plain + rb"|\.\./" + name + rb")(?:" + behind + rb")")
+    try:
+        with open_regular(transcript) as file:
+            rest = b""
+            while chunk := file.read(_CHUNK):
+                if pattern.search(rest + chunk):
+                    return True
+                rest = chunk[-_LONGEST_PATH:]
+    except OSError:
+        return False
+    return False
