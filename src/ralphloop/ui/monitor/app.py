@@ -142,7 +142,7 @@ class Monitor(App[None]):
         self._can = set[str]()
         self._previewed: StoryLook | None = None
         self._last_told: LogLine | None = None
-        self._header = Panel("header")
+        self._header = Panel("header", resized=self._draw_all)
         self._todo_view = Rows("todo", "What to do")
         self._story_view = Rows("stories", "Stories")
         self._filter = Field("filter by name or standing; Enter: done, Esc: all", name="filter")
@@ -304,6 +304,10 @@ class Monitor(App[None]):
     def on_resize(self, event: Resize) -> None:
         self._room = event.size
         self._choose_layout()
+        self._draw_all()
+
+    def _draw_all(self) -> None:
+        """Once the new layout is there: lines are cut to their room."""
         self.call_after_refresh(self._draw)
         self.call_after_refresh(self._show_stories)
 

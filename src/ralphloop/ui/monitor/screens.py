@@ -38,10 +38,17 @@ def content(widget: Widget, line: Line) -> Content:
 class Panel(Static):
     """A few lines; where they are too many, the last ones are shown if `newest_last`."""
 
-    def __init__(self, name: str, title: str = "", *, newest_last: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        title: str = "",
+        *,
+        newest_last: bool = False,
+        resized: Callable[[], object] | None = None,  # where the lines depend on the width
+    ) -> None:
         super().__init__(id=name)
         self.border_title = title
-        self._newest_last = newest_last
+        self._newest_last, self._resized = newest_last, resized
         self._lines: Sequence[Line] = ()
         self._shown: Sequence[Line] | None = None
 
@@ -56,6 +63,8 @@ class Panel(Static):
 
     def on_resize(self) -> None:
         self.show(self._lines)
+        if self._resized:
+            self._resized()
 
 
 class Rows(OptionList):
