@@ -130,7 +130,7 @@ def prices(as_json: bool) -> None:
 @click.option("--revoke", "forget", is_flag=True, help="Forget everything agreed to here.")
 @click.option("--journal", is_flag=True, help="Accept a journal that ralph does not believe.")
 @click.option("--prd", type=click.Path(path_type=Path), help="The story file.")
-def trust(show: bool, yes: bool, forget: bool, journal: bool, prd: Path | None) -> None:
+def trust(show: bool, yes: bool, forget: bool, journal: bool, prd: Path | None) -> str | None:
     """Look at what this repository may run here, and say yes to it once.
 
     These are settings that start a program or loosen safety, declared agents, and commands of
@@ -141,34 +141,32 @@ def trust(show: bool, yes: bool, forget: bool, journal: bool, prd: Path | None) 
         belief = belief_in(project.journal)
         if belief is Belief.OURS:
             there = project.journal.exists()
-            output.emit_lines(["The journal is what ralph wrote." if there else "No journal yet."])
-        elif show:
+            return "The journal is what ralph wrote." if there else "No journal yet."
+        if show:
             output.emit_lines(_about_journal(project, belief))
-        else:
-            insist_on_person()
-            _adopt(project, belief, yes=yes)
-            output.emit_lines(["Accepted as it is."])
-        return
+            return None
+        insist_on_person()
+        _adopt(project, belief, yes=yes)
+        return "Accepted as it is."
     if forget:
         insist_on_person()
         gone = revoke(project.root, os.environ)
-        output.emit_lines(["Forgotten: the next run asks." if gone else "There was nothing."])
-        return
+        return "Forgotten: the next run asks." if gone else "There was nothing."
     grants = _grants(project, prd)
     record = load_record(project.root, os.environ)
     lacking = record.new(grants)
+    if not grants:
+        return "Nothing in this repository's settings runs a program or loosens safety."
     if show or not lacking:
         asks = f"not agreed to yet: {counted(len(lacking), 'line')}; `ralph trust` asks"
         state = asks if lacking else "agreed to; `ralph trust --revoke` forgets it"
-        lines = [*_lines(grants, TrustRecord()), state, f"hash: {pin_of(grants)}"]
-        none = "Nothing in this repository's settings runs a program or loosens safety."
-        output.emit_lines(lines if grants else [none])
-        return
+        output.emit_lines([*_lines(grants, TrustRecord()), state, f"hash: {pin_of(grants)}"])
+        return None
     insist_on_person()
     if not _said_yes(_question(lacking, record), "Trust them?", given=yes):
         raise not_trusted(grants, lacking)
     agree(project.root, os.environ, grants)
-    output.emit_lines(["Agreed. A run asks again only when one of these lines changes."])
+    return "Agreed. A run asks again only when one of these lines changes."
 
 
 def trusted_setup(options: Options) -> Setup:

@@ -1,8 +1,8 @@
 """The front door: which commands exist, their guides and completion, and how every run ends.
 
-Commands are a table, so that `ralph --help` imports none of them.  A command returns nothing (all
-went well) or its exit code, and raises a `RalphError` for everything that has a next step; only
-here it becomes words on stderr and an exit code.
+Commands are a table, so that `ralph --help` imports none of them.  A command returns nothing or a
+sentence to be printed (all went well), or its exit code, and raises a `RalphError` for everything
+that has a next step; only here it becomes words on stderr and an exit code.
 """
 
 import importlib
@@ -212,6 +212,8 @@ def run(arguments: Sequence[str]) -> int:
         try:
             with ralph.make_context("ralph", spelled_out(arguments)) as ctx:
                 result = ralph.invoke(ctx)
+            if isinstance(result, str):
+                output.emit_lines([output.safe(result)])
         except click.exceptions.Exit as ending:
             result = ending.exit_code
         sys.stdout.flush()  # here, where a reader that has left can still be handled

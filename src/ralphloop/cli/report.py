@@ -95,7 +95,7 @@ def review(run: str | None, everything: bool) -> None:
 @click.command()
 @click.argument("story")
 @click.argument("why", nargs=-1, required=True)
-def reject(story: str, why: tuple[str, ...]) -> None:
+def reject(story: str, why: tuple[str, ...]) -> str:
     """Send a passed story back: an ordinary commit takes just its change out.
 
     The story is open again and its next prompt has your words; the attempt is kept under a ref.
@@ -106,7 +106,7 @@ def reject(story: str, why: tuple[str, ...]) -> None:
     """
     from ralphloop.loop.between import send_back
 
-    output.emit_lines([output.safe(f"{send_back(find_project(), story, ' '.join(why))}.")])
+    return f"{send_back(find_project(), story, ' '.join(why))}."
 
 
 def _git(root: Path, how: str, shows: list[str]) -> str:

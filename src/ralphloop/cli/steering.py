@@ -9,9 +9,9 @@ import shlex
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 from msgspec.structs import replace
 
 from ralphloop.cli import output
@@ -37,9 +37,6 @@ from ralphloop.room import claim
 from ralphloop.text.durations import elapsed, format_duration
 from ralphloop.text.plain import against, counted
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
 _PATIENCE_S = 5.0
 _STEP_S = 0.1
 _RECOVERS = "`ralph run --continue` recovers it."
@@ -48,9 +45,7 @@ _VERBS = {"answer": "take your answer", "note": "take a note", "budget": "raise 
 _SHOWN = 10
 
 
-def _lanes_now(_ctx: click.Context, _param: click.Parameter, typed: str) -> list["CompletionItem"]:
-    from click.shell_completion import CompletionItem
-
+def _lanes_now(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
     try:
         book = look(find_project(), now=time.time()).book
     except RalphError:
@@ -75,13 +70,13 @@ def _held_by(lane: int) -> str:
 
 
 def _wish(kind: str, words: str, *takes: click.Parameter) -> click.Command:
-    def asks(story: str | None = "", text: tuple[str, ...] = (), lane: int | None = None) -> None:
+    def asks(story: str | None = "", text: tuple[str, ...] = (), lane: int | None = None) -> str:
         if lane is not None and story:
             raise UsageError("a story and a lane were named", "Name one of them.")
         named = _held_by(lane) if lane is not None else story
         if named is None:
             raise UsageError("no story was named", f"ralph {kind} STORY, or ralph {kind} --lane N")
-        _ask(kind, Wish(story=named, text=" ".join(text)))
+        return asked(find_project(), kind, Wish(story=named, text=" ".join(text)))
 
     return click.Command(kind, callback=asks, params=[*takes], help=words)
 
@@ -103,7 +98,7 @@ retry = _wish("retry", _OPENS, click.Argument(["story"]))
 @click.argument("story", required=False)
 @click.argument("text", nargs=-1)
 @click.option("--lane", type=COUNT, shell_complete=_lanes_now, help=_LANE.help)
-def answer(story: str | None, text: tuple[str, ...], lane: int | None) -> None:
+def answer(story: str | None, text: tuple[str, ...], lane: int | None) -> str | None:
     """Answer what a story waits for; without words an editor opens, without a story all are shown.
 
     The story is open again, its next prompt has your words, and nothing that was tried before
@@ -122,35 +117,31 @@ def answer(story: str | None, text: tuple[str, ...], lane: int | None) -> None:
         for name, question in waiting.items():
             output.emit_lines(output.row("?", f"{name}: {question}", width=2))
             output.emit_lines(output.row("", f'ralph answer {shlex.quote(name)} "…"', width=2))
-        output.emit_lines([] if waiting else ["No story waits for you."])
-        return
+        return None if waiting else "No story waits for you."
     words = " ".join(text)
     if not words and not sys.stdin.isatty():
         raise UsageError("the answer has no words", f'ralph answer {story} "…"')
     if not words:
-        asked = "".join(f"# {line}\n" for line in waiting.get(story, "").splitlines())
-        written = click.edit(f"\n{asked}# Your answer; lines that begin with # are left out.\n")
+        question = "".join(f"# {line}\n" for line in waiting.get(story, "").splitlines())
+        written = click.edit(f"\n{question}# Your answer; lines that begin with # are left out.\n")
         lines = [line for line in (written or "").splitlines() if not line.startswith("#")]
         words = "\n".join(lines).strip()
     if not words:
         told = "nothing was written, so nothing was answered"
         raise UsageError(told, f"ralph answer {story}")
-    _ask("answer", Wish(story=story, text=words))
+    return asked(find_project(), "answer", Wish(story=story, text=words))
 
 
 @click.command()
 @click.option("--cost", type=MONEY, help="Dollars to add.")
 @click.option("--tokens", type=COUNT, help="Tokens to add.")
 @click.option("--time", "more_time", type=DURATION, help="Time to add, such as 2h.")
-def budget(cost: float | None, tokens: int | None, more_time: float | None) -> None:
+def budget(cost: float | None, tokens: int | None, more_time: float | None) -> str:
     """Raise what the run may cost or use, or how long it may take."""
     if cost is tokens is more_time is None:
         raise UsageError("say by how much", "ralph budget --cost 5 --time 2h")
-    _ask("budget", Wish(cost_usd=cost or 0.0, tokens=tokens or 0, time=more_time or 0.0))
-
-
-def _ask(kind: str, wish: Wish) -> None:
-    output.emit_lines([output.safe(asked(find_project(), kind, wish))])
+    more = Wish(cost_usd=cost or 0.0, tokens=tokens or 0, time=more_time or 0.0)
+    return asked(find_project(), "budget", more)
 
 
 def asked(project: Project, kind: str, wish: Wish) -> str:
@@ -223,15 +214,14 @@ def running(project: Project) -> Holder | None:
 @click.option(
     "--timeout", default="30s", type=DURATION, show_default=True, help="How long to wait."
 )
-def stop(timeout: float) -> None:
+def stop(timeout: float) -> str:
     """Ask the run to stop: the agent is ended, everything is recorded, nothing is lost."""
     project = find_project()
     holder = running(project)
     if holder is None:
         night = look(project, now=time.time())
         died = night.run and f"; the process of run {night.run.id} is gone. {_RECOVERS}"
-        output.emit_lines([f"No run is going on{died if night.died else '.'}"])
-        return
+        return f"No run is going on{died if night.died else '.'}"
     is_heard = ask(project, holder.run, "stop", Wish()) is not None
     if not is_heard and not holder.is_lease and holder.host == os.uname().nodename:
         try:  # a run that still gets ready reads no wishes; it hears signals
@@ -252,15 +242,13 @@ def stop(timeout: float) -> None:
         time.sleep(_STEP_S)
     run = look(project, now=time.time()).run
     if run is None or run.id != holder.run:
-        words = f"Run {holder.run} ended before it began."
-    elif run.status is RunStatus.RUNNING:
-        words = f"Run {run.id} died; {_RECOVERS}"
-    elif run.status is RunStatus.COMPLETE:
-        words = f"Run {run.id} is complete: {run.reason or run.decision}."
-    else:
-        reason = run.reason or run.decision
-        words = f"Run {run.id} has stopped: {reason}. `ralph run --continue` goes on with it."
-    output.emit_lines([output.safe(words)])
+        return f"Run {holder.run} ended before it began."
+    if run.status is RunStatus.RUNNING:
+        return f"Run {run.id} died; {_RECOVERS}"
+    reason = run.reason or run.decision
+    if run.status is RunStatus.COMPLETE:
+        return f"Run {run.id} is complete: {reason}."
+    return f"Run {run.id} has stopped: {reason}. `ralph run --continue` goes on with it."
 
 
 @click.group(cls=DefaultGroup, default="status")
@@ -294,18 +282,15 @@ def status(as_json: bool) -> None:
 
 
 @circuit.command()
-def reset() -> None:
+def reset() -> str:
     """Close the circuit and set its counts to zero."""
     project, now = find_project(), time.time()
     if not project.journal.exists():
-        output.emit_lines(["The circuit is CLOSED; there was nothing to reset."])
-        return
+        return "The circuit is CLOSED; there was nothing to reset."
     claim(project.directory)
     holder = live_holder(project.directory, now)
     if holder is not None and ask(project, holder.run, "reset_circuit", Wish()):
-        words = f"Run {holder.run} is going on; it was asked to reset its circuit."
-        output.emit_lines([words])
-        return
+        return f"Run {holder.run} is going on; it was asked to reset its circuit."
     with Journal.open(project.journal, check=False) as journal:
         try:
             before = journal.circuit()
@@ -315,5 +300,4 @@ def reset() -> None:
         journal.set_meta(CIRCUIT_KEY, state)
     policy = policy_of(load_config(project.root, env=os.environ).config)
     publish(project.root / CIRCUIT_VIEW, circuit_view(state, policy), root=project.root)
-    words = f"The circuit was {before.circuit}; it is CLOSED now, both counts are zero."
-    output.emit_lines([words])
+    return f"The circuit was {before.circuit}; it is CLOSED now, both counts are zero."
