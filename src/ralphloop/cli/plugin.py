@@ -54,9 +54,9 @@ def plugin() -> None:
 
 
 @plugin.command()
-def path() -> None:
+def path() -> str:
     """Print the plugin's directory, for `claude --plugin-dir`."""
-    output.emit_lines([str(_made())])
+    return str(_made())
 
 
 @plugin.command()
@@ -78,7 +78,7 @@ def install() -> None:
 
 
 @plugin.command()
-def uninstall() -> None:
+def uninstall() -> str:
     """Take the plugin out of Claude Code again, with everything that `install` made."""
     for path in _claude_home().joinpath(_COMMANDS).glob("*.md"):
         if is_short_command(path.stem):
@@ -88,7 +88,7 @@ def uninstall() -> None:
     shutil.rmtree(_place(), ignore_errors=True)
     with suppress(OSError):  # somebody else keeps something there, or it is gone
         _place().parent.rmdir()
-    output.emit_lines(["Uninstalled. Runs and their journals stay where they are."])
+    return "Uninstalled. Runs and their journals stay where they are."
 
 
 def is_short_command(name: str) -> bool:
@@ -242,7 +242,7 @@ def _start(typed: _Typed) -> Answer:
     paths = {name: cwd / wanted[name] for name in ("specs_dir", "prd", "prompt") if wanted[name]}
     setup = prepare(options_of(wanted | paths, start=cwd, session=typed.session_id))
     if wanted["dry_run"]:
-        return refused(_printed(lambda: show_plan(setup, as_json=False)))
+        return refused(_printed(lambda: show_plan(setup)))
     return begin(setup, transcript=typed.transcript_path, prefix=typed.prefix)
 
 

@@ -93,16 +93,7 @@ def common_options(command: _Command) -> _Command:
 )
 @click.option("--cb-status", is_flag=True, help="Print the circuit's state and exit.")
 @common_options
-def run(
-    cb_status: bool,
-    dry_run: bool,
-    monitor: bool,
-    detach: bool,
-    verbose: int,
-    quiet: bool,
-    as_json: bool,
-    **wanted: object,
-) -> int:
+def run(cb_status: bool, dry_run: bool, monitor: bool, detach: bool, **wanted: object) -> int:
     """Run the agent over the stories until the work is really done.
 
     Stories come from SPECS_DIR (prd.json, then tasks.yaml), --prd, or stories.prd in ralph.toml.
@@ -110,7 +101,7 @@ def run(
     if cb_status:
         from ralphloop.cli import steering
 
-        click.get_current_context().invoke(steering.status, as_json=as_json)
+        click.get_current_context().invoke(steering.status, as_json=wanted["as_json"])
         return ExitCode.COMPLETE
     options = options_of(wanted, start=Path.cwd())
     if options.reset_circuit:
@@ -127,12 +118,12 @@ def run(
         if ended is not None:
             return ended
     if dry_run:
-        show_plan(prepare(options), as_json=as_json)
+        show_plan(prepare(options))
         return ExitCode.COMPLETE
-    return run_here(options, verbose=verbose, quiet=quiet, as_json=as_json)
+    return run_here(options)
 
 
-def run_here(options: Options, *, verbose: int, quiet: bool, as_json: bool) -> int:
+def run_here(options: Options) -> int:
     """Run in the foreground, after a person's yes."""
     import asyncio
 
@@ -140,16 +131,16 @@ def run_here(options: Options, *, verbose: int, quiet: bool, as_json: bool) -> i
     from ralphloop.loop.open import after_run
     from ralphloop.ui.report import write_report
 
-    if quiet and verbose:
+    if options.quiet and options.verbose:
         raise UsageError("-q and -v ask for the opposite", "Leave one of them out.")
     setup = trusted_setup(options)
-    ended, code = asyncio.run(_foreground(setup, -1 if quiet else verbose, as_json=as_json))
+    ended, code = asyncio.run(_foreground(setup))
     # The report, the `on_end` command, what old runs left, and what to do next.
     reports = write_report(setup.project, ended.run)
     tidy(setup.project)
     if said := after_run(setup, ended):
         output.note(said)
-    if not as_json:
+    if not options.as_json:
         for report in reports[:1]:
             output.note(f"report: {report}")
         for step in next_steps(look(setup.project, now=time.time(), run=ended.run)):
@@ -176,7 +167,7 @@ def options_of(wanted: Mapping[str, object], *, start: Path, session: str = "") 
     )
 
 
-def show_plan(setup: Setup, *, as_json: bool) -> None:
+def show_plan(setup: Setup) -> None:
     """Print stories in order and why, the checks, and the first prompt; do nothing."""
     from ralphloop.loop.begin import brief, carried_for
 
@@ -218,7 +209,8 @@ def show_plan(setup: Setup, *, as_json: bool) -> None:
         "prompt_tokens": prompt.estimated_tokens if prompt else 0,
         "prompt": prompt.text if prompt else None,
     }
-    output.show(_plan_lines(setup, branch, how, steps, prompt), data, as_json=as_json)
+    lines = _plan_lines(setup, branch, how, steps, prompt)
+    output.show(lines, data, as_json=setup.options.as_json)
 
 
 def _plan_lines(
@@ -247,9 +239,7 @@ def _plan_lines(
     yield output.safe(prompt.text)
 
 
-async def _foreground(
-    setup: Setup, verbosity: int, *, as_json: bool
-) -> tuple["EndedRun", ExitCode]:
+async def _foreground(setup: Setup) -> tuple["EndedRun", ExitCode]:
     from ralphloop.lanes import opening
     from ralphloop.loop.open import run_session
     from ralphloop.loop.signals import kept_awake, signals_to
@@ -258,11 +248,11 @@ async def _foreground(
     from ralphloop.redaction import secret_values
     from ralphloop.ui.console import LiveConsole, PlainConsole
 
-    stop = StopSignal()
-    capable = sys.stdout.isatty() and setup.options.env.get("TERM", "") not in ("", "dumb")
+    stop, options, as_json = StopSignal(), setup.options, setup.options.as_json
+    capable = sys.stdout.isatty() and options.env.get("TERM", "") not in ("", "dumb")
     console = LiveConsole if capable and not as_json else PlainConsole
-    screen = console(verbosity=0 if as_json else verbosity)
-    secrets = secret_values(setup.options.env)
+    screen = console(verbosity=-1 if options.quiet else options.verbose)
+    secrets = secret_values(options.env)
     notifier = Notifier(setup.config.notify, cwd=setup.project.root, secrets=secrets)
 
     def sink(event: "LoopEvent") -> None:
@@ -308,15 +298,7 @@ async def _foreground(
 @click.option("--verify", metavar="COMMAND", help="Red now, green when it is done; no shell.")
 @click.option("--checks", is_flag=True, help="Only the checks of ralph.toml prove it (default).")
 @common_options
-def do(
-    words: tuple[str, ...],
-    verify: str | None,
-    checks: bool,
-    verbose: int,
-    quiet: bool,
-    as_json: bool,
-    **wanted: object,
-) -> int:
+def do(words: tuple[str, ...], verify: str | None, checks: bool, **wanted: object) -> int:
     """Have one thing done, without a story file.
 
     \b
@@ -361,5 +343,4 @@ def do(
     make_directory(project.directory)
     write_atomic(path, data + b"\n", within=project.directory, parents=True)
     agree_to_typed(project, path)
-    options = options_of({**wanted, "prd": path}, start=Path.cwd())
-    return run_here(options, verbose=verbose, quiet=quiet, as_json=as_json)
+    return run_here(options_of({**wanted, "prd": path}, start=Path.cwd()))

@@ -46,6 +46,9 @@ class Options(Value, kw_only=True):
     wait: bool = True
     reset_circuit: bool = False
     session: str = ""  # the agent session that carries the loop; empty: we start the agent
+    verbose: int = 0
+    quiet: bool = False
+    as_json: bool = False
     trust: str = ""  # --trust: a yes for this run, or the hash of what it is a yes to
     flags: Mapping[str, object] = msgspec.field(default_factory=dict)
     env: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(os.environ))
