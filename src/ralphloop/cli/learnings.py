@@ -115,22 +115,18 @@ def why(ids: tuple[str, ...], as_json: bool) -> None:
 learnings.add_command(why, "show")
 
 
-@learnings.command()
-@_ids
-def forget(ids: tuple[str, ...]) -> None:
-    """Never use these again, also when a later story says them once more."""
-    project = _person()
-    _put(project, _find(project, ids), EntryWord.FORGOTTEN)
-    output.note(_FOLLOWS)
+def _decide(name: str, word: EntryWord, words: str) -> None:
+    @learnings.command(name, help=words)
+    @_ids
+    def decide(ids: tuple[str, ...]) -> None:
+        project = _person()
+        _put(project, _find(project, ids), word)
+        output.note(_FOLLOWS)
 
 
-@learnings.command()
-@_ids
-def approve(ids: tuple[str, ...]) -> None:
-    """Say yes: into prompts, skills and the memory file."""
-    project = _person()
-    _put(project, _find(project, ids), EntryWord.APPROVED)
-    output.note(_FOLLOWS)
+_NEVER = "Never use these again, also when a later story says them once more."
+_decide("forget", EntryWord.FORGOTTEN, _NEVER)
+_decide("approve", EntryWord.APPROVED, "Say yes: into prompts, skills and the memory file.")
 
 
 @learnings.command()
@@ -183,11 +179,7 @@ def add(text: str, category: str) -> None:
 def edit(wanted: str, text: str) -> None:
     """Say a pattern in better words, and approve it so."""
     project, line = _person(), _worded(text, "or: ralph learnings forget ID")
-    (one,) = _find(project, [wanted])
-    known = store.load_entries(project)[0].get(one.id)
-    said = known.said if known and known.said else f"{one.text} {one.lesson}".strip()
-    worded = replace(one, text=line, lesson="")
-    _put(project, [worded], EntryWord.APPROVED, was=one, said=said)
+    _put(project, _find(project, [wanted]), EntryWord.APPROVED, line)
     output.note(_FOLLOWS)
 
 
@@ -196,15 +188,15 @@ def edit(wanted: str, text: str) -> None:
 def undo(ids: tuple[str, ...]) -> None:
     """Take your last word about these back."""
     project = _person()
-    known, now = store.load_entries(project)[0], store.moment(time.time())
+    known, now, made = store.load_entries(project)[0], store.moment(time.time()), []
     for wanted in ids:
         entry = _match(wanted, list(known.values()), "nothing was decided about")
         if entry.before is None:
             told = f"there is nothing to take back about [{entry.id}]"
             raise InputError(told, "ralph learnings list")
         word, text, lesson = entry.before
-        back = replace(entry, word=word, text=text, lesson=lesson, before=None, at=now)
-        _keep(project, [back], again=" again")
+        made.append(replace(entry, word=word, text=text, lesson=lesson, before=None, at=now))
+    _keep(project, made, again=" again")
     output.note(_FOLLOWS)
 
 
@@ -221,20 +213,17 @@ def _worded(text: str, step: str) -> str:
     return line
 
 
-def _put(
-    project: Project,
-    found: list[Pattern],
-    word: EntryWord,
-    *,
-    was: Pattern | None = None,
-    said: str = "",
-) -> None:
+def _put(project: Project, found: list[Pattern], word: EntryWord, text: str = "") -> None:
+    """What a person decided, in better words where there is a text."""
     known, now, made = store.load_entries(project)[0], store.moment(time.time()), []
     for one in found:
         old = known.get(one.id)
-        before = (old.word if old else EntryWord.OPEN, (was or one).text, (was or one).lesson)
-        kept = said or (old.said if old else "")
-        made.append(replace(publish.entry_of(one, word, now), before=before, said=kept))
+        before = (old.word if old else EntryWord.OPEN, one.text, one.lesson)
+        entry, said = publish.entry_of(one, word, now), old.said if old else ""
+        if text:
+            entry = replace(entry, text=text, lesson="")
+            said = said or f"{one.text} {one.lesson}".strip()
+        made.append(replace(entry, before=before, said=said))
     _keep(project, made)
 
 
