@@ -55,10 +55,8 @@ def show(lines: Iterable[str], data: object, *, as_json: bool, indent: int | Non
 
 def emit_lines(lines: Iterable[str]) -> None:
     """Print lines that were asked for; whatever is in them, they do no more than that."""
-    from ralphloop.text.plain import on_screen
-
     for line in lines:
-        sys.stdout.write(on_screen(line) + "\n")
+        sys.stdout.write(safe(line, colours=True) + "\n")
 
 
 def emit_markdown(text: str) -> None:
@@ -78,9 +76,7 @@ def emit_markdown(text: str) -> None:
     with drawn.capture() as shown:
         drawn.print(Markdown(text, hyperlinks=False))
     os.environ.setdefault("LESS", "FRX")
-    from ralphloop.text.plain import on_screen
-
-    click.echo_via_pager(on_screen(shown.get()), color=True)
+    click.echo_via_pager(safe(shown.get(), colours=True), color=True)
 
 
 def emit_text(text: str) -> None:
@@ -157,11 +153,11 @@ def paint(text: str, *styles: str, stream: TextIO | None = None) -> str:
     return f"\x1b[{codes}m{text}\x1b[0m"
 
 
-def safe(text: str) -> str:
+def safe(text: str, *, colours: bool = False) -> str:
     """The text without characters that could move the cursor or change the terminal."""
     from ralphloop.text.plain import on_screen
 
-    return on_screen(text, colours=False)
+    return on_screen(text, colours=colours)
 
 
 def prepare_streams() -> None:
