@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import click
@@ -22,7 +23,7 @@ from ralphloop.cli import output
 from ralphloop.cli.config import settle_trust
 from ralphloop.cli.given import DURATION, FILE, MONEY, json_option
 from ralphloop.cli.steering import refuse_agent
-from ralphloop.cli.story_list import sample_stories
+from ralphloop.cli.story_list import is_sample
 from ralphloop.config.load import load_config
 from ralphloop.core.model import CheckStatus
 from ralphloop.core.run_state import StoryState
@@ -70,8 +71,6 @@ from ralphloop.stories.source import position
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import clean, counted, one_line
 from ralphloop.trust import grants_of
-
-Wanted = dict[str, object]
 
 _LONG = 600  # characters: what is longer is kept as a spec
 _MOST_STAT = 4_000
@@ -125,7 +124,8 @@ def plan(
     source = None if split or issues or labels else source_of(words)
     project = find_project()
     refuse_agent(project, "plan")
-    named = {"agent.name": wanted["agent"], "agent.model": wanted["model"]}
+    typed = SimpleNamespace(**wanted)
+    named = {"agent.name": typed.agent, "agent.model": typed.model}
     flags = {name: value for name, value in named.items() if value is not None}
     options = Options(start=Path.cwd(), flags=flags)
     loaded = load_config(project.root, env=options.env, flags=flags)
@@ -134,15 +134,15 @@ def plan(
     if issues or labels:
         text = issues_as_text(Git(project.root), issues, labels, repo=repo)
         source = PlanText(text, is_strangers=True)
-    if (split or wanted["replace"]) and look(project, now=time.time()).working:
+    if (split or typed.replace) and look(project, now=time.time()).working:
         # What vanishes from the list while an agent works is taken for its doing.
         step = "`ralph pause`, and wait until it ends."
         raise UsageError("an agent is at work on this list", step)
-    desk = PlanDesk(setup, wanted)
+    desk = PlanDesk(setup, typed)
     if source:
-        _plan(desk, wanted, source)
+        _plan(desk, source)
     else:
-        _split(desk, wanted, split or "")
+        _split(desk, split or "")
 
 
 class PlanResult(NamedTuple):
@@ -158,27 +158,26 @@ class PlanResult(NamedTuple):
 
 
 class PlanDesk:
-    """Who can be asked, and what may be done with a plan."""
+    """Who can be asked, what was wanted, and what may be done with a plan."""
 
-    def __init__(self, setup: Setup, wanted: Mapping[str, object]) -> None:
-        project, config, given = setup.project, setup.config, wanted["prd"]
-        self.setup, self.root = setup, project.root
+    def __init__(self, setup: Setup, wanted: SimpleNamespace) -> None:
+        project, config = setup.project, setup.config
+        self.setup, self.root, self.wanted = setup, project.root, wanted
         try:  # the list that is there, or the place of one
-            path = given if isinstance(given, Path) else story_file(project, None, config)
+            path = wanted.prd or story_file(project, None, config)
         except InputError:
             path = self.root / config.stories.prd
         self.shelf = shelf = look_at_shelf(path)
-        self.as_json, self.yes = bool(wanted["as_json"]), bool(wanted["yes"])
-        self.dry_run, self.trying = bool(wanted["dry_run"]), bool(wanted["trying"])
-        self.asking = not (self.yes or self.as_json) and sys.stdin.isatty() and sys.stderr.isatty()
-        sample = sample_stories()
-        self.replace = wanted["replace"] or all(one in sample for one in shelf.listing.entries)
+        nobody = wanted.yes or wanted.as_json
+        self.asking = not nobody and sys.stdin.isatty() and sys.stderr.isatty()
+        self.replace = wanted.replace or is_sample(shelf.listing)
         # What new stories have to get along with.
         self.base = shelf._replace(stories=()) if self.replace else shelf
 
     def insist_on_reader(self) -> None:
         """End here where a plan could be neither accepted nor printed."""
-        if not (self.asking or self.yes or self.as_json or self.dry_run):
+        wanted = self.wanted
+        if not (self.asking or wanted.yes or wanted.as_json or wanted.dry_run):
             ways = "Add --yes, --json, --dry-run or --questions FILE."
             raise UsageError("nobody can be asked here", ways)
 
@@ -188,7 +187,8 @@ class PlanDesk:
             output.emit_lines([*map(output.safe, found.draft.told), "There is nothing to add."])
             return
         self._show(found)
-        result = None if self.dry_run or (self.as_json and not self.yes) else self._accepted(found)
+        only_shown = self.wanted.dry_run or (self.wanted.as_json and not self.wanted.yes)
+        result = None if only_shown else self._accepted(found)
         if result is None:
             self._emit(found, None, None)
             return
@@ -201,17 +201,17 @@ class PlanDesk:
             kept: Path | None = write_split(self.shelf, split, entries, room)
         else:
             about = {"project": self.root.name, **result.about}
-            kept = write(self.shelf, entries, room, replace=bool(self.replace), **about)
+            kept = write(self.shelf, entries, room, replace=self.replace, **about)
         self._emit(result, self.shelf.path, kept)
 
     def _accepted(self, result: PlanResult) -> PlanResult | None:
         """The plan as it is or as it was edited; None: it is thrown away."""
-        if self.yes and result.refused:
+        if self.wanted.yes and result.refused:
             kept = relative(self.setup.project.directory / "plan" / "proposal.json", self.root)
             told = f"the linter refuses {counted(len(result.refused), 'thing')} in the proposal"
             step = f"Nothing was written. Mend {kept} and run: ralph plan {kept} --yes"
             raise InputError(told, step)
-        while not self.yes:
+        while not self.wanted.yes:
             key = click.prompt(_KEYS, type=_CHOICE, show_choices=False, err=True)
             if key == "q":
                 return None
@@ -234,7 +234,7 @@ class PlanDesk:
         entries = {str(entry["id"]): entry for entry in draft.entries}
         for story in commands:
             entries[story.id]["verifyTried"] = outlook.NOT_TRIED
-        if not commands or not (self.trying or self.asking):
+        if not commands or not (self.wanted.trying or self.asking):
             return draft
         setup, box, where = self.setup, None, "in the sandbox, without a network"
         try:
@@ -243,7 +243,7 @@ class PlanDesk:
         except RalphError as error:
             where = f"with your own rights: no sandbox works here ({error.message})"
         question = f"Run {counted(len(commands), 'verify command')} once now, {where}?"
-        if not self.trying and not click.confirm(question, default=False, err=True):
+        if not self.wanted.trying and not click.confirm(question, default=False, err=True):
             return draft
         output.note(f"trying {where}")
         patience = min(_PATIENCE_S, setup.config.checks.timeout)
@@ -266,7 +266,7 @@ class PlanDesk:
         return sizes, outlook.estimated(sizes, past)
 
     def _show(self, result: PlanResult) -> None:
-        if self.as_json:
+        if self.wanted.as_json:
             return
         draft, (sizes, estimate) = result.draft, self._expected(result.draft)
         doubted = {one.story for one in draft.remarks}
@@ -284,7 +284,7 @@ class PlanDesk:
 
     def _emit(self, result: PlanResult, written: Path | None, kept: Path | None) -> None:
         draft = result.draft
-        if self.as_json:
+        if self.wanted.as_json:
             sizes, estimate = self._expected(draft)
             output.emit_json({
                 **output.picked(result, "kind", "answers", "unpriced"),
@@ -337,11 +337,11 @@ def source_of(words: tuple[str, ...]) -> PlanText:
     return source
 
 
-def _plan(desk: PlanDesk, wanted: Wanted, source: PlanText) -> None:
-    must_ask = wanted["must_ask"] or source.is_strangers
+def _plan(desk: PlanDesk, source: PlanText) -> None:
+    must_ask = desk.wanted.must_ask or source.is_strangers
     found = None if must_ask else convert(source.text, source.path.name if source.path else "")
     if found is None:
-        desk.settle(_proposed(desk, wanted, source))
+        desk.settle(_proposed(desk, source))
         return
     draft = drafted(found.entries, desk.base)
     if found.done:
@@ -350,7 +350,7 @@ def _plan(desk: PlanDesk, wanted: Wanted, source: PlanText) -> None:
     desk.settle(PlanResult(draft, found.kind, {k: str(v) for k, v in about.items()}))
 
 
-def _split(desk: PlanDesk, wanted: Wanted, name: str) -> None:
+def _split(desk: PlanDesk, name: str) -> None:
     shelf, setup = desk.shelf, desk.setup
     story = shelf.stories[position(shelf.listing, name)]
     if story.passes:
@@ -361,19 +361,18 @@ def _split(desk: PlanDesk, wanted: Wanted, name: str) -> None:
         told = setup.repo.git.attempt("show", "--stat", "--format=", state.saved_ref, "--")
         changed = told.stdout[-_MOST_STAT:].decode("utf-8", "replace")
     source = PlanText(text_of_split(story, state, changed))
-    desk.settle(_proposed(desk, wanted, source, split=name, left_at=state.saved_ref), name)
+    desk.settle(_proposed(desk, source, split=name, left_at=state.saved_ref), name)
 
 
-def _proposed(
-    desk: PlanDesk, wanted: Wanted, source: PlanText, *, split: str = "", left_at: str = ""
-) -> PlanResult:
+def _proposed(desk: PlanDesk, source: PlanText, split: str = "", left_at: str = "") -> PlanResult:
     """What an agent makes of the text, with what it cost and where the text is kept."""
-    given = _answers(wanted["answers"])
+    wanted = desk.wanted
+    given = _answers(wanted.answers) if wanted.answers else ()
     brief = Brief(clean(source.text), desk.base, split, left_at, given)
-    if desk.dry_run:
+    if wanted.dry_run:
         output.emit_lines(prompt_for(brief, desk.setup, may_ask=not given).splitlines())
         raise click.exceptions.Exit(ExitCode.COMPLETE)
-    if not wanted["questions"]:
+    if not wanted.questions:
         desk.insist_on_reader()
     # Everything is settled that must be before it is started.
     settle_trust(desk.setup)
@@ -383,13 +382,13 @@ def _proposed(
     for finding in member.agent.check(inquiry):
         if finding.level is Level.ERROR:
             raise AgentUnavailable(finding.message, finding.fix)
-    cost, seconds = (float(str(wanted[name])) for name in ("max_cost", "max_time"))
-    bounds = f"at most {f'${cost:.2f} and ' * bool(cost)}{format_duration(seconds)}"
+    most = f"${wanted.max_cost:.2f} and " if wanted.max_cost else ""
+    bounds = f"at most {most}{format_duration(wanted.max_time)}"
     output.note(f"asking {member.by}, which only reads: {bounds}")
     tell = (lambda line: output.note(f"  {one_line(line, 100)}")) if desk.asking else lambda _: None
-    asker = Asker(desk.setup, max_cost=cost, max_time=seconds, tell=tell)
+    asker = Asker(desk.setup, max_cost=wanted.max_cost, max_time=wanted.max_time, tell=tell)
     try:
-        ask = partial(_ask, desk, wanted)
+        ask = partial(_ask, desk)
         draft, refused, answers = propose(asker, desk.setup, brief, ask, output.note)
     finally:
         if asker.starts:
@@ -417,10 +416,10 @@ def _spec(root: Path, source: PlanText, answers: tuple[PlanQuestion, ...]) -> tu
     return "", ""
 
 
-def _ask(desk: PlanDesk, wanted: Wanted, questions: list[PlanQuestion]) -> list[PlanQuestion]:
+def _ask(desk: PlanDesk, questions: list[PlanQuestion]) -> list[PlanQuestion]:
     """A person's answers; where nobody is there, what was proposed, said aloud."""
-    file, answered = wanted["questions"], []
-    if isinstance(file, Path):
+    file, answered = desk.wanted.questions, []
+    if file:
         data = [msgspec.to_builtins(one) for one in questions]
         write_atomic(file, json.dumps(data, indent=2, ensure_ascii=False).encode() + b"\n")
         output.note(f"{counted(len(data), 'question')} written to {file}")
@@ -437,10 +436,8 @@ def _ask(desk: PlanDesk, wanted: Wanted, questions: list[PlanQuestion]) -> list[
     return answered
 
 
-def _answers(file: object) -> tuple[PlanQuestion, ...]:
+def _answers(file: Path) -> tuple[PlanQuestion, ...]:
     """The questions of a file with what a person wrote beside them."""
-    if not isinstance(file, Path):
-        return ()
     try:
         data = read_regular(file, most=MAX_PROMPT_BYTES)
         return tuple(msgspec.json.decode(data, type=list[PlanQuestion])[:MOST_QUESTIONS])

@@ -135,10 +135,9 @@ def add(
     ralph stories add "Greet in French" -c '`greet --lang fr` prints Bonjour'
     """
     made: list[str] = []
-    sample = sample_stories()
 
     def arranged(now: list[int | Entry], listing: Listing) -> list[int | Entry]:
-        if all(raw in sample for raw in listing.entries):  # nobody's stories, to the letter
+        if is_sample(listing):
             now, listing = [], msgspec.structs.replace(listing, entries=[])
         story = name or next_id([shapes.identity(raw) or "" for raw in listing.entries])
         fields = {
@@ -249,10 +248,12 @@ def schema_text() -> str:
     return files("ralphloop.stories").joinpath(f"data/{SCHEMA_NAME}").read_text(encoding="utf-8")
 
 
-def sample_stories() -> list[object]:
+def is_sample(listing: Listing) -> bool:
+    """True for nobody's stories: those of `ralph init` to the letter, or none."""
     template = files("ralphloop.prompts").joinpath("templates/prd.json.j2")
     text = re.sub(r"\{\{.*?\}\}", '""', template.read_text(encoding="utf-8"))
-    return list(json.loads(text)["userStories"])
+    sample = json.loads(text)["userStories"]
+    return all(raw in sample for raw in listing.entries)
 
 
 def _tell(path: Path, *, only: str) -> None:
