@@ -35,7 +35,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # name: (where it lives, one 
         "plan": ("plan", "Make stories of an idea, a text or a checklist"),
         "run": ("run", "Run the agent over the stories until they are done"),
         "do": ("run", "Have one thing done that you say in a line"),
-        "lanes": ("lanes", "Show the work trees of lanes, or remove them"),
+        "lanes": ("clean", "Show the work trees of lanes, or remove them"),
         "stop": ("steering", "End the run gently"),
         "pause": ("steering", "Let the run pause after this iteration"),
         "resume": ("steering", "Let a paused run go on"),
