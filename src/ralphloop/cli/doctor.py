@@ -36,6 +36,7 @@ from ralphloop.journal.database import belief_in
 from ralphloop.journal.lock import live_holder, tree_holder
 from ralphloop.journal.records import RunRecord
 from ralphloop.journal.seal import Belief
+from ralphloop.loop.confine import NoSandbox, working_box
 from ralphloop.loop.prepare import open_repository
 from ralphloop.night.look import reading, story_file
 from ralphloop.notify.notifier import unsendable
@@ -199,8 +200,6 @@ def _checks(
 
 def _sandbox(project: Project, config: Config, env: Mapping[str, str]) -> Seen:
     """Whether a box works here, by trying one around `true`; nothing of the project is started."""
-    from ralphloop.loop.confine import NoSandbox, working_box
-
     mode, strict = config.sandbox.mode, config.agent.safety == "strict"
     demanded = strict or mode == "on"
     try:

@@ -32,7 +32,10 @@ from ralphloop.config.model import Config
 from ralphloop.config.values import toml_value
 from ralphloop.core.model import CheckStatus, StoryList
 from ralphloop.errors import InputError, RalphError, RepositoryError, UsageError, unreadable
+from ralphloop.loop.confine import working_box
+from ralphloop.loop.prepare import open_repository
 from ralphloop.night.look import story_file
+from ralphloop.plan.outlook import try_once
 from ralphloop.project import CONFIG_NAME, Project, agent_directories, git_directory
 from ralphloop.prompts import DEFAULT_INSTRUCTIONS, STATUS_SECTION
 from ralphloop.repo.checks import check_of, last_lines, not_installed, run_checks
@@ -134,7 +137,6 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
 
 def _tried(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[Argv]:
     """Run each check once; those that can start are worth writing."""
-    from ralphloop.plan.outlook import try_once
 
     def tell(words: str) -> None:
         output.note(f"{words} (Ctrl+C ends it; `ralph init --no-run` skips this)")
@@ -236,9 +238,6 @@ def _planned(
 
 def _tried_sandbox(root: Path, detected: Detected) -> tuple[str, str]:
     """The mode that works here, empty for none, and why: the checks are run inside, once."""
-    from ralphloop.loop.confine import working_box
-    from ralphloop.loop.prepare import open_repository
-
     try:
         box = working_box(Config(), Project(root), open_repository(root), os.environ)
     except RalphError as error:

@@ -27,6 +27,7 @@ from ralphloop.repo.git import Git
 from ralphloop.repo.github import HubPlace, Offer, asked_of, call, offer, push, remote_of
 from ralphloop.text.plain import one_line
 from ralphloop.ui.report import gather
+from ralphloop.ui.report.render import as_markdown
 from ralphloop.ui.report.values import Report
 
 _LONGEST_BODY = 65_536  # GitHub counts characters; bytes are never fewer
@@ -170,8 +171,6 @@ def _told(result: _Fields, what: Offer, unproven: list[str]) -> Iterator[str]:
 
 def _fields(report: Report, known: _Pull | None, wanted: SimpleNamespace) -> _Fields:
     """Title and text; a person's own title stays, and what they wrote around our text."""
-    from ralphloop.ui.report.render import as_markdown
-
     secrets, fields = secret_values(os.environ), _Fields()
     text = redact(as_markdown(report, UTC, brief=True, cost=wanted.cost), secrets)
     before, begin, rest = ((known and known.body) or "").partition(_BEGIN)

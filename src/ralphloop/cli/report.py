@@ -13,10 +13,14 @@ from ralphloop.cli import output
 from ralphloop.core.grading import Grade
 from ralphloop.core.run_state import Standing
 from ralphloop.errors import RepositoryError, UsageError
+from ralphloop.loop.between import accept, send_back
 from ralphloop.night.look import holder_of, own_commits, recorded
 from ralphloop.night.values import StoryLook
 from ralphloop.project import Project, find_project
+from ralphloop.repo.git import Git
 from ralphloop.stories.names import label
+from ralphloop.ui.report import gather, write
+from ralphloop.ui.report.render import as_html, as_markdown
 
 _INDENT = 4
 _FIRST = [Grade.NEEDS_REVIEW, Grade.CLAIMED, Grade.CHECKED, Grade.BY_HAND, Grade.VERIFIED]
@@ -35,9 +39,6 @@ def report(run: str | None, form: str, open_it: bool) -> None:
 
     RUN is the id of a run, or how one of them begins or ends.
     """
-    from ralphloop.ui.report import gather, write
-    from ralphloop.ui.report.render import as_html, as_markdown
-
     project = find_project()
     found = gather(project, run)
     if found is None:
@@ -104,14 +105,10 @@ def reject(story: str, why: tuple[str, ...]) -> str:
     \b
     ralph reject US-3 "The parser must keep comments"
     """
-    from ralphloop.loop.between import send_back
-
     return f"{send_back(find_project(), story, ' '.join(why))}."
 
 
 def _git(root: Path, how: str, shows: list[str]) -> str:
-    from ralphloop.repo.git import Git
-
     if not shows:
         return ""
     ranges = (show if ".." in show else f"{show}~1..{show}" for show in shows)
@@ -121,8 +118,6 @@ def _git(root: Path, how: str, shows: list[str]) -> str:
 
 def _walk(project: Project, found: list[tuple[StoryLook, list[str]]]) -> None:
     """Story by story, each with what shows its own change."""
-    from ralphloop.loop.between import accept, send_back
-
     for number, (look, shows) in enumerate(found, start=1):
         story = look.story.id
         output.emit_lines([output.paint(f"{number} of {len(found)}", "dim")])

@@ -8,32 +8,32 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 import msgspec
 
 from ralphloop.atomic import write_atomic
-from ralphloop.cli import output
+from ralphloop.cli import output, steering, tmux
 from ralphloop.cli.config import agree_to_typed, trusted_setup
 from ralphloop.cli.given import COUNT, DURATION, FILE, MONEY, json_option
 from ralphloop.config.load import load_config
+from ralphloop.core.events import LoopEvent
 from ralphloop.core.interventions import Reopened
 from ralphloop.core.model import ExitDecision
 from ralphloop.core.planning import choose
 from ralphloop.core.run_state import Desk, Frozen
 from ralphloop.errors import ExitCode, UsageError
+from ralphloop.loop.begin import brief, carried_for
+from ralphloop.loop.open import EndedRun, after_run, run_session
 from ralphloop.loop.prepare import Options, Setup, prepare
 from ralphloop.night.look import Placed, arranged, look
 from ralphloop.night.values import next_steps
 from ralphloop.project import ERRANDS, find_project
+from ralphloop.prompts import Prompt
+from ralphloop.redaction import secret_values
 from ralphloop.repo.private_git import make_directory
 from ralphloop.text.plain import one_line
-
-if TYPE_CHECKING:
-    from ralphloop.core.events import LoopEvent
-    from ralphloop.loop.open import EndedRun
-    from ralphloop.prompts import Prompt
 
 _LONGEST_TITLE = 72
 _MOST_WORDS = 100_000
@@ -99,18 +99,12 @@ def run(cb_status: bool, dry_run: bool, monitor: bool, detach: bool, **wanted: o
     Stories come from SPECS_DIR (prd.json, then tasks.yaml), --prd, or stories.prd in ralph.toml.
     """
     if cb_status:
-        from ralphloop.cli import steering
-
         click.get_current_context().invoke(steering.status, as_json=wanted["as_json"])
         return ExitCode.COMPLETE
     options = options_of(wanted, start=Path.cwd())
     if options.reset_circuit:
-        from ralphloop.cli.steering import refuse_agent
-
-        refuse_agent(find_project(options.start), "reset_circuit")
+        steering.refuse_agent(find_project(options.start), "reset_circuit")
     if not dry_run and (monitor or detach):
-        from ralphloop.cli import tmux
-
         if monitor and detach:
             ways = "ralph run --detach, then ralph monitor"
             raise UsageError("--detach and --monitor do not go together", ways)
@@ -128,7 +122,6 @@ def run_here(options: Options) -> int:
     import asyncio
 
     from ralphloop.cli.clean import tidy
-    from ralphloop.loop.open import after_run
     from ralphloop.ui.report import write_report
 
     if options.quiet and options.verbose:
@@ -169,8 +162,6 @@ def options_of(wanted: Mapping[str, object], *, start: Path, session: str = "") 
 
 def show_plan(setup: Setup) -> None:
     """Print stories in order and why, the checks, and the first prompt; do nothing."""
-    from ralphloop.loop.begin import brief, carried_for
-
     night, resume = look(setup.project, now=time.time()), setup.options.resume
     session, ended = night.session, night.run.decision if night.run else ""
     session.frozen = Frozen(checks=setup.config.checks.commands)
@@ -214,7 +205,7 @@ def show_plan(setup: Setup) -> None:
 
 
 def _plan_lines(
-    setup: Setup, branch: str, how: str, steps: list[Placed], prompt: "Prompt | None"
+    setup: Setup, branch: str, how: str, steps: list[Placed], prompt: Prompt | None
 ) -> Iterator[str]:
     yield f"project  {setup.project.root}"
     if branch:
@@ -239,13 +230,11 @@ def _plan_lines(
     yield output.safe(prompt.text)
 
 
-async def _foreground(setup: Setup) -> tuple["EndedRun", ExitCode]:
+async def _foreground(setup: Setup) -> tuple[EndedRun, ExitCode]:
     from ralphloop.lanes import opening
-    from ralphloop.loop.open import run_session
     from ralphloop.loop.signals import kept_awake, signals_to
     from ralphloop.notify.notifier import Notifier
     from ralphloop.proc.steps import StopSignal
-    from ralphloop.redaction import secret_values
     from ralphloop.ui.console import LiveConsole, PlainConsole
 
     stop, options, as_json = StopSignal(), setup.options, setup.options.as_json
@@ -255,7 +244,7 @@ async def _foreground(setup: Setup) -> tuple["EndedRun", ExitCode]:
     secrets = secret_values(options.env)
     notifier = Notifier(setup.config.notify, cwd=setup.project.root, secrets=secrets)
 
-    def sink(event: "LoopEvent") -> None:
+    def sink(event: LoopEvent) -> None:
         notifier.on_event(event)
         if as_json:
             try:

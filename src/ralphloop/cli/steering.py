@@ -29,6 +29,7 @@ from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import CIRCUIT_KEY
 from ralphloop.journal.records import RequestStatus, RunStatus, Wish
 from ralphloop.journal.views import CIRCUIT_VIEW, circuit_view, publish
+from ralphloop.loop.between import ask_between_runs
 from ralphloop.night.look import look, reading
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.tree import is_inside
@@ -148,8 +149,6 @@ def asked(project: Project, kind: str, wish: Wish) -> str:
     """Ask, wait a moment for the answer, and return what there is to say."""
     holder = running(project)
     if holder is None and kind in _BETWEEN and not (kind == "note" and wish.story):
-        from ralphloop.loop.between import ask_between_runs
-
         answered = ask_between_runs(project, kind, wish)
         return f"{answered[0].upper()}{answered[1:]}."
     if holder is None:
