@@ -207,7 +207,7 @@ def _about_journal(project: Project, belief: Belief) -> Iterator[str]:
         if belief is Belief.CHANGED
         else " it was not written here by this ralph, or before journals were signed."
     )
-    night = look(project, now=time.time())
+    night = look(project)
     if night.run is None:
         yield "  it knows no run"
         return

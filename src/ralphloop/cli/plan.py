@@ -7,7 +7,6 @@ proposed is run before a person says yes to just that.
 import json
 import os
 import sys
-import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -134,7 +133,7 @@ def plan(
     if issues or labels:
         text = issues_as_text(Git(project.root), issues, labels, repo=repo)
         source = PlanText(text, is_strangers=True)
-    if (split or typed.replace) and look(project, now=time.time()).working:
+    if (split or typed.replace) and look(project).working:
         # What vanishes from the list while an agent works is taken for its doing.
         step = "`ralph pause`, and wait until it ends."
         raise UsageError("an agent is at work on this list", step)
@@ -355,7 +354,7 @@ def _split(desk: PlanDesk, name: str) -> None:
     story = shelf.stories[position(shelf.listing, name)]
     if story.passes:
         raise UsageError(f"{label(name)} has passed", "Plan what is missing: ralph plan …")
-    known, changed = look(setup.project, now=time.time()).session.stories, ""
+    known, changed = look(setup.project).session.stories, ""
     state = known.get(name, StoryState())
     if setup.repo and state.saved_ref:
         told = setup.repo.git.attempt("show", "--stat", "--format=", state.saved_ref, "--")

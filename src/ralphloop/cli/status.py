@@ -3,7 +3,6 @@
 The keys of `--json` are a contract (docs/reference/commands.md): they are only ever added to.
 """
 
-import time
 from collections.abc import Iterator
 
 import click
@@ -34,7 +33,7 @@ _MOST_REASONS = 4
 @json_option("One object; see docs/reference/commands.md.")
 def status(as_json: bool) -> None:
     """Show how the run stands: stories, cost, circuit, last decision, next step."""
-    night = look(find_project(), now=time.time())
+    night = look(find_project())
     output.show(_lines(night), lambda: status_data(night), as_json=as_json)
 
 

@@ -48,7 +48,7 @@ _SHOWN = 10
 
 def _lanes_now(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
     try:
-        book = look(find_project(), now=time.time()).book
+        book = look(find_project()).book
     except RalphError:
         return []
     held = {str(n): note.story for n, note in book.lanes.items()} if book else {}
@@ -64,7 +64,7 @@ _LANE = click.Option(
 
 
 def _held_by(lane: int) -> str:
-    book = look(find_project(), now=time.time()).book
+    book = look(find_project()).book
     if book is None or not (story := book.lanes.get(lane, LaneNote()).story):
         raise UsageError(f"lane {lane} holds no story", "`ralph lanes` shows what each one does.")
     return story
@@ -112,7 +112,7 @@ def answer(story: str | None, text: tuple[str, ...], lane: int | None) -> str | 
     """
     if lane is not None:
         story, text = _held_by(lane), (*filter(None, [story]), *text)
-    asking = look(find_project(), now=time.time()).asking
+    asking = look(find_project()).asking
     waiting = {seen.story.id: seen.state.reason for seen in asking}
     if story is None:
         for name, question in waiting.items():
@@ -218,7 +218,7 @@ def stop(timeout: float) -> str:
     project = find_project()
     holder = running(project)
     if holder is None:
-        night = look(project, now=time.time())
+        night = look(project)
         died = night.run and f"; the process of run {night.run.id} is gone. {_RECOVERS}"
         return f"No run is going on{died if night.died else '.'}"
     is_heard = ask(project, holder.run, "stop", Wish()) is not None
@@ -239,7 +239,7 @@ def stop(timeout: float) -> str:
                 f"Wait for it, or end process {holder.pid}; `ralph status` shows how it stands.",
             )
         time.sleep(_STEP_S)
-    run = look(project, now=time.time()).run
+    run = look(project).run
     if run is None or run.id != holder.run:
         return f"Run {holder.run} ended before it began."
     if run.status is RunStatus.RUNNING:

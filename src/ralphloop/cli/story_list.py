@@ -8,7 +8,6 @@ import json
 import os
 import re
 import sys
-import time
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -51,7 +50,7 @@ def stories(ctx: click.Context, as_json: bool) -> None:
     """List the stories: order and reason, state, grade, attempts, cost.  Or edit the list."""
     if ctx.invoked_subcommand is not None:
         return
-    night = look(find_project(), now=time.time())
+    night = look(find_project())
     found = night.story_list
     if found is None and night.stories_problem:
         step = "`ralph init` makes a story list; `ralph doctor` checks one."

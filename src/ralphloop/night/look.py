@@ -44,8 +44,9 @@ _HEX = re.compile(r"[0-9a-f]{7,64}")
 Listed = tuple[StoryList | None, str]  # the story list, or why there is none
 
 
-def look(project: Project, *, now: float, run: str = "") -> Night:
+def look(project: Project, *, now: float | None = None, run: str = "") -> Night:
     """Look at a project, or at one run of it; raises only where the journal cannot be read."""
+    now = time.time() if now is None else now
     holder = holder_of(project, now, run)
     wanted = run or (holder.run if holder else "")
     with JournalReader.open(project.journal) as journal, journal.snapshot():
