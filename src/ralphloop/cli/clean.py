@@ -24,7 +24,7 @@ import msgspec
 
 from ralphloop.agents.base import mark_of
 from ralphloop.cli import output
-from ralphloop.cli.given import SIZE, DefaultGroup
+from ralphloop.cli.given import COUNT, SIZE, DefaultGroup
 from ralphloop.core.run_state import Book, LaneNote
 from ralphloop.errors import ExitCode
 from ralphloop.journal.journal import Journal
@@ -55,11 +55,7 @@ class Leftovers(NamedTuple):
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @click.option(
-    "--keep-runs",
-    type=click.IntRange(min=0),
-    default=KEEP_RUNS,
-    show_default=True,
-    help="Keep so many of the newest runs.",
+    "--keep-runs", default="20", show_default=True, type=COUNT, help="Keep so many newest runs."
 )
 @click.option(
     "--max-size", default="2GB", show_default=True, type=SIZE, help="Keep at most this much."
@@ -177,7 +173,7 @@ def lanes() -> None:
 def show_lanes() -> None:
     """Show work trees, branches, processes and saved work."""
     project = find_project()
-    repo, night = Repository.open(project.root), look(project, now=time.time())
+    repo, night = Repository.open(project.root), look(project)
     book = night.book or Book()
     working = {look.number: look for look in night.lanes}
     pids = {it.n: it.pid for it in night.flying}

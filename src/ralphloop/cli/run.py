@@ -4,11 +4,10 @@ import hashlib
 import os
 import shlex
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -40,14 +39,8 @@ _MOST_WORDS = 100_000
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-def _sets(
-    flag: str,
-    setting: str,
-    words: str,
-    kind: Callable[[str], object] = str,
-    metavar: str | None = None,
-) -> Callable[[_Command], _Command]:
-    return click.option(flag, setting.replace(".", "__"), type=kind, help=words, metavar=metavar)
+def _sets(flag: str, setting: str, words: str, kind: Any = str) -> Callable[[_Command], _Command]:
+    return click.option(flag, setting.replace(".", "__"), type=kind, help=words)
 
 
 _AGENTS = "Which agent: claude, codex, gemini, opencode, command, scripted."
@@ -56,7 +49,7 @@ _COMMON = (
     _sets("--max-cost", "limits.max_cost_usd", "Dollars; 0: no limit.", MONEY),
     _sets("--max-tokens", "limits.max_tokens", "Without cache reads; 0: no limit.", COUNT),
     _sets("--max-time", "limits.max_time", "Wall clock, e.g. 8h; 0: no limit.", DURATION),
-    _sets("--until", "limits.until", "End the run at that time, e.g. 07:00.", metavar="HH:MM"),
+    click.option("--until", "limits__until", metavar="HH:MM", help="End at that time, e.g. 07:00."),
     _sets("--agent", "agent.name", _AGENTS),
     _sets("--model", "agent.model", "Which model the agent should use."),
     click.option("--allow-dirty", is_flag=True, help="Start with uncommitted changes."),
@@ -136,7 +129,7 @@ def run_here(options: Options) -> int:
     if not options.as_json:
         for report in reports[:1]:
             output.note(f"report: {report}")
-        for step in next_steps(look(setup.project, now=time.time(), run=ended.run)):
+        for step in next_steps(look(setup.project, run=ended.run)):
             output.note(f"next: {step}")
     return code
 
@@ -162,7 +155,7 @@ def options_of(wanted: Mapping[str, object], *, start: Path, session: str = "") 
 
 def show_plan(setup: Setup) -> None:
     """Print stories in order and why, the checks, and the first prompt; do nothing."""
-    night, resume = look(setup.project, now=time.time()), setup.options.resume
+    night, resume = look(setup.project), setup.options.resume
     session, ended = night.session, night.run.decision if night.run else ""
     session.frozen = Frozen(checks=setup.config.checks.commands)
     stories = setup.stories.list if setup.stories else None
