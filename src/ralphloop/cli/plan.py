@@ -38,32 +38,15 @@ from ralphloop.loop.prepare import (
     read_words,
 )
 from ralphloop.night.look import look, story_file
-from ralphloop.plan import outlook
+from ralphloop.plan import conversation, outlook
 from ralphloop.plan.asking import Asker
-from ralphloop.plan.conversation import (
-    MOST_QUESTIONS,
-    Brief,
-    PlanQuestion,
-    prompt_for,
-    propose,
-    spec_text,
-    text_of_split,
-)
+from ralphloop.plan.conversation import PlanQuestion
 from ralphloop.plan.convert import convert, made
-from ralphloop.plan.draft import (
-    Draft,
-    drafted,
-    examined,
-    look_at_shelf,
-    plan_room,
-    write,
-    write_split,
-)
+from ralphloop.plan.draft import Draft, drafted, examined, look_at_shelf, write, write_split
 from ralphloop.proc.sandbox import NONE
 from ralphloop.project import find_project, relative
 from ralphloop.repo.git import Git
 from ralphloop.repo.github import issues_as_text
-from ralphloop.room import read_regular
 from ralphloop.stories.lint import as_lines
 from ralphloop.stories.names import label, slug
 from ralphloop.stories.source import position
@@ -162,6 +145,7 @@ class PlanDesk:
     def __init__(self, setup: Setup, wanted: SimpleNamespace) -> None:
         project, config = setup.project, setup.config
         self.setup, self.root, self.wanted = setup, project.root, wanted
+        self.proposal = project.directory / "plan" / "proposal.json"
         try:  # the list that is there, or the place of one
             path = wanted.prd or story_file(project, None, config)
         except InputError:
@@ -206,7 +190,7 @@ class PlanDesk:
     def _accepted(self, result: PlanResult) -> PlanResult | None:
         """The plan as it is or as it was edited; None: it is thrown away."""
         if self.wanted.yes and result.refused:
-            kept = relative(self.setup.project.directory / "plan" / "proposal.json", self.root)
+            kept = relative(self.proposal, self.root)
             told = f"the linter refuses {counted(len(result.refused), 'thing')} in the proposal"
             step = f"Nothing was written. Mend {kept} and run: ralph plan {kept} --yes"
             raise InputError(told, step)
@@ -359,7 +343,7 @@ def _split(desk: PlanDesk, name: str) -> None:
     if setup.repo and state.saved_ref:
         told = setup.repo.git.attempt("show", "--stat", "--format=", state.saved_ref, "--")
         changed = told.stdout[-_MOST_STAT:].decode("utf-8", "replace")
-    source = PlanText(text_of_split(story, state, changed))
+    source = PlanText(conversation.text_of_split(story, state, changed))
     desk.settle(_proposed(desk, source, split=name, left_at=state.saved_ref), name)
 
 
@@ -367,9 +351,10 @@ def _proposed(desk: PlanDesk, source: PlanText, split: str = "", left_at: str = 
     """What an agent makes of the text, with what it cost and where the text is kept."""
     wanted = desk.wanted
     given = _answers(wanted.answers) if wanted.answers else ()
-    brief = Brief(clean(source.text), desk.base, split, left_at, given)
+    brief = conversation.Brief(clean(source.text), desk.base, split, left_at, given)
     if wanted.dry_run:
-        output.emit_lines(prompt_for(brief, desk.setup, may_ask=not given).splitlines())
+        text = conversation.prompt_for(brief, desk.setup, may_ask=not given)
+        output.emit_lines(text.splitlines())
         raise click.exceptions.Exit(ExitCode.COMPLETE)
     if not wanted.questions:
         desk.insist_on_reader()
@@ -387,8 +372,9 @@ def _proposed(desk: PlanDesk, source: PlanText, split: str = "", left_at: str = 
     tell = (lambda line: output.note(f"  {one_line(line, 100)}")) if desk.asking else lambda _: None
     asker = Asker(desk.setup, max_cost=wanted.max_cost, max_time=wanted.max_time, tell=tell)
     try:
-        ask = partial(_ask, desk)
-        draft, refused, answers = propose(asker, desk.setup, brief, ask, output.note)
+        draft, refused, answers = conversation.propose(
+            asker, desk.setup, brief, partial(_ask, desk), output.note
+        )
     finally:
         if asker.starts:
             paid = spent_words(asker.usage.dollars, asker.unpriced)
@@ -398,8 +384,7 @@ def _proposed(desk: PlanDesk, source: PlanText, split: str = "", left_at: str = 
         entry.setdefault("parent_spec", spec[1])
     # It was paid for: whatever becomes of it here, `ralph plan` can read it again.
     data = json.dumps({"userStories": draft.entries}, indent=2, ensure_ascii=False).encode()
-    place = plan_room(desk.setup.project.directory)
-    write_atomic(place / "proposal.json", data + b"\n", durable=False)
+    write_atomic(desk.proposal, data + b"\n", durable=False)
     found = PlanResult(draft, "proposal", {}, tuple(refused), answers, spec)
     return found._replace(dollars=asker.usage.dollars, unpriced=asker.unpriced, starts=asker.starts)
 
@@ -411,7 +396,7 @@ def _spec(root: Path, source: PlanText, answers: tuple[PlanQuestion, ...]) -> tu
         return "", relative(real, root.resolve())
     text = "" if source.is_strangers else source.text
     if answers or len(text) > _LONG:
-        return spec_text(text, answers), f"specs/{slug(one_line(source.text, 60))}.md"
+        return conversation.spec_text(text, answers), f"specs/{slug(one_line(source.text, 60))}.md"
     return "", ""
 
 
@@ -438,8 +423,8 @@ def _ask(desk: PlanDesk, questions: list[PlanQuestion]) -> list[PlanQuestion]:
 def _answers(file: Path) -> tuple[PlanQuestion, ...]:
     """The questions of a file with what a person wrote beside them."""
     try:
-        data = read_regular(file, most=MAX_PROMPT_BYTES)
-        return tuple(msgspec.json.decode(data, type=list[PlanQuestion])[:MOST_QUESTIONS])
-    except (OSError, msgspec.DecodeError) as error:
+        found = msgspec.json.decode(read_words(file), type=list[PlanQuestion])
+        return tuple(found[: conversation.MOST_QUESTIONS])
+    except msgspec.DecodeError as error:
         step = "It is the file that --questions wrote."
         raise InputError(f"cannot be read: {error}", step, place=str(file)) from None
