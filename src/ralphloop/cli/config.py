@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -33,16 +33,7 @@ from ralphloop.room import claim, refuse_links
 from ralphloop.stories.names import label
 from ralphloop.stories.source import load
 from ralphloop.text.plain import counted
-from ralphloop.trust import (
-    Grant,
-    TrustRecord,
-    agree,
-    grants_of,
-    load_record,
-    not_trusted,
-    pin_of,
-    revoke,
-)
+from ralphloop.trust import Grant, agree, grants_of, load_record, not_trusted, pin_of, revoke
 
 _COMMENT_COLUMN = 40
 
@@ -153,17 +144,16 @@ def trust(show: bool, yes: bool, forget: bool, journal: bool, prd: Path | None) 
         gone = revoke(project.root, os.environ)
         return "Forgotten: the next run asks." if gone else "There was nothing."
     grants = _grants(project, prd)
-    record = load_record(project.root, os.environ)
-    lacking = record.new(grants)
+    lacking = load_record(project.root, os.environ).new(grants)
     if not grants:
         return "Nothing in this repository's settings runs a program or loosens safety."
     if show or not lacking:
         asks = f"not agreed to yet: {counted(len(lacking), 'line')}; `ralph trust` asks"
         state = asks if lacking else "agreed to; `ralph trust --revoke` forgets it"
-        output.emit_lines([*_lines(grants, TrustRecord()), state, f"hash: {pin_of(grants)}"])
+        output.emit_lines([*_lines(grants), state, f"hash: {pin_of(grants)}"])
         return None
     insist_on_person()
-    if not _said_yes(_question(lacking, record), "Trust them?", given=yes):
+    if not _said_yes(_question(project.root, lacking), "Trust them?", given=yes):
         raise not_trusted(grants, lacking)
     agree(project.root, os.environ, grants)
     return "Agreed. A run asks again only when one of these lines changes."
@@ -193,9 +183,8 @@ def settle_trust(setup: Setup) -> None:
     """A person's yes to what the settings may run: asked for on a terminal, else it ends here."""
     root, options = setup.project.root, setup.options
     if lacking := setup.lacking():
-        record = load_record(root, options.env)
         pinned = options.trust or _marked()
-        if pinned or not _said_yes(_question(lacking, record), "Trust them?"):
+        if pinned or not _said_yes(_question(root, lacking), "Trust them?"):
             setup.insist_on_trust()
         agree(root, options.env, setup.grants)
     refuse_links(setup.project.directory)
@@ -254,19 +243,22 @@ def _said_yes(lines: Iterable[str], question: str, *, given: bool = False) -> bo
     return given
 
 
-def _question(lacking: Sequence[Grant], record: TrustRecord) -> Iterator[str]:
+def _question(root: Path, lacking: Sequence[Grant]) -> Iterator[str]:
+    record = load_record(root, os.environ)
     again = "changed since they were agreed to" if record.grants else "not been agreed to here"
     yield f"Settings of this repository that can run programs or loosen safety have {again}:"
-    yield from _lines(lacking, record)
+    yield from _lines(lacking, record.before)
 
 
-def _lines(grants: Sequence[Grant], record: TrustRecord) -> Iterator[str]:
+def _lines(
+    grants: Sequence[Grant], said_before: Callable[[Grant], str] = lambda _: ""
+) -> Iterator[str]:
     origin = ""
     for grant in grants:
         if grant.origin != origin:
             origin = grant.origin
             yield output.safe(f"  {origin}")
-        if before := record.before(grant):
+        if before := said_before(grant):
             yield output.safe(f"  - {before}")
         yield output.safe(f"  {'+' if before else ' '} {grant.shown}")
 
