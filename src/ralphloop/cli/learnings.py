@@ -17,14 +17,7 @@ from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.lock import live_holder
 from ralphloop.learning import publish, store
 from ralphloop.learning.aggregate import id_of
-from ralphloop.learning.model import (
-    MAX_TEXT,
-    EntryWord,
-    NoteSource,
-    Pattern,
-    PatternStanding,
-    SharedEntry,
-)
+from ralphloop.learning.model import MAX_TEXT, EntryWord, NoteSource, Pattern, SharedEntry
 from ralphloop.learning.stats import Stats, gather
 from ralphloop.learning.wording import category_of, match_words, paths_in
 from ralphloop.night.look import reading
@@ -33,9 +26,6 @@ from ralphloop.project import Project, find_project
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted, one_line
 
-_GREEN = (PatternStanding.APPROVED, PatternStanding.ESTABLISHED)
-_YELLOW = (PatternStanding.HELD_BACK, PatternStanding.DISPUTED, PatternStanding.PROPOSED)
-_COLOURS = dict.fromkeys(_GREEN, ("green",)) | dict.fromkeys(_YELLOW, ("yellow",))
 _MADE_FOR_AGENTS = "RALPH_AGENT_MARK"  # in the environment of everything an agent starts
 _NONE_YET = (
     "Nothing yet. `ralph stats` counts what was captured; patterns come out of several stories."
@@ -254,7 +244,8 @@ def _print(patterns: Sequence[Pattern], as_json: bool, none: str) -> None:
         output.emit_json(patterns)
         return
     for one in patterns:
-        standing = output.paint(f"{one.standing:<11}", *_COLOURS.get(one.standing, ()))
+        styles = ["green"] * one.is_published + ["yellow"] * one.waits
+        standing = output.paint(f"{one.standing:<11}", *styles)
         row = f"{one.id}  {standing}  {one.category:<10} {counted(one.story_count, 'story'):>9}"
         indent = len(one.id) + 37  # of what wraps on a terminal; a pipe has whole lines
         on_screen = output.wrapped(one.sentence, indent=indent) if sys.stdout.isatty() else []
