@@ -81,12 +81,9 @@ def clean(dry_run: bool, keep_runs: int, max_size: int) -> int:
 
 
 def _size(*runs: Leftovers) -> str:
-    count: float = sum(run.bytes for run in runs)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
+    from rich.filesize import decimal
+
+    return decimal(sum(run.bytes for run in runs))
 
 
 class Cleaned(NamedTuple):
