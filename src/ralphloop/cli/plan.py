@@ -84,14 +84,7 @@ _row = partial(output.row, width=10)
 )
 @click.option("--dry-run", is_flag=True, help="Show the plan of a list, or the prompt; no more.")
 @json_option("One object; writes only with --yes.")
-def plan(
-    words: tuple[str, ...],
-    split: str | None,
-    issues: tuple[int, ...],
-    labels: tuple[str, ...],
-    repo: str | None,
-    **wanted: object,
-) -> None:
+def plan(words: tuple[str, ...], **typed: object) -> None:
     """Make stories of an idea, a document or a checklist, and look at them before they are written.
 
     \b
@@ -100,31 +93,33 @@ def plan(
     ralph plan --issue 12 --issue 15
     ralph plan --split US-7
     """
-    if bool(split) + bool(words) + bool(issues or labels) > 1:
+    wanted = SimpleNamespace(**typed)
+    on_github = wanted.issues or wanted.labels
+    if bool(wanted.split) + bool(words) + bool(on_github) > 1:
         told = "--split takes its words from the story, --issue from GitHub"
         raise UsageError(told, "Leave out all but one.")
-    source = None if split or issues or labels else source_of(words)
+    source = None if wanted.split or on_github else source_of(words)
     project = find_project()
     refuse_agent(project, "plan")
-    typed = SimpleNamespace(**wanted)
-    named = {"agent.name": typed.agent, "agent.model": typed.model}
+    named = {"agent.name": wanted.agent, "agent.model": wanted.model}
     flags = {name: value for name, value in named.items() if value is not None}
     options = Options(start=Path.cwd(), flags=flags)
     loaded = load_config(project.root, env=options.env, flags=flags)
     setup = assemble(options, project, loaded.config, None, open_repository(project.root))
     setup = msgspec.structs.replace(setup, grants=grants_of(loaded, project.root))
-    if issues or labels:
-        text = issues_as_text(Git(project.root), issues, labels, repo=repo)
+    if on_github:
+        git = Git(project.root)
+        text = issues_as_text(git, wanted.issues, wanted.labels, repo=wanted.repo)
         source = PlanText(text, is_strangers=True)
-    if (split or typed.replace) and look(project).working:
+    if (wanted.split or wanted.replace) and look(project).working:
         # What vanishes from the list while an agent works is taken for its doing.
         step = "`ralph pause`, and wait until it ends."
         raise UsageError("an agent is at work on this list", step)
-    desk = PlanDesk(setup, typed)
+    desk = PlanDesk(setup, wanted)
     if source:
         _plan(desk, source)
     else:
-        _split(desk, split or "")
+        _split(desk, wanted.split)
 
 
 class PlanResult(NamedTuple):
