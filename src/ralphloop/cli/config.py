@@ -28,7 +28,7 @@ from ralphloop.journal.seal import Belief, insist
 from ralphloop.loop.prepare import Options, Setup, prepare
 from ralphloop.night.look import look, story_file
 from ralphloop.proc.process_table import find_process, mark_on
-from ralphloop.project import Project, find_project, relative
+from ralphloop.project import Project, find_project
 from ralphloop.room import claim, refuse_links
 from ralphloop.stories.names import label
 from ralphloop.stories.source import load
@@ -172,10 +172,10 @@ def trusted_setup(options: Options) -> Setup:
     return setup
 
 
-def agree_to_typed(project: Project, path: Path) -> None:
-    """Who types a command wants it run; an agent that does so says yes to nothing."""
+def agree_to(project: Project, prd: Path | None, *origins: str) -> None:
+    """Who typed or made these wants them run; an agent that does so says yes to nothing."""
     if not _marked():
-        mine = [one for one in _grants(project, path) if one.origin == relative(path, project.root)]
+        mine = [one for one in _grants(project, prd) if one.origin in origins]
         agree(project.root, os.environ, mine)
 
 

@@ -25,6 +25,7 @@ from ralphloop.agents.declared import declared_names
 from ralphloop.agents.environment import find_program
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
+from ralphloop.cli.config import agree_to
 from ralphloop.cli.given import FILE
 from ralphloop.cli.story_list import SCHEMA_NAME, schema_text
 from ralphloop.config.load import DEFAULT, Loaded, check_config, user_file
@@ -45,7 +46,6 @@ from ralphloop.stacks.detect import Detected, detect
 from ralphloop.stories.source import load
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
-from ralphloop.trust import agree, grants_of
 
 Argv = tuple[str, ...]
 
@@ -124,8 +124,10 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
         output.emit_lines(_row("kept", words))
     after, problems = check_config(root, env=os.environ)
     if CONFIG_NAME in names and (yes or asking) and not problems:
-        is_ours = stories.is_sample and stories.name in names
-        _agree(after, root, root / stories.name if is_ours else None)
+        # What was shown, agreed to and written may be run, our sample too: nobody is asked again.
+        sample = root / stories.name if stories.is_sample and stories.name in names else None
+        with suppress(RepositoryError):  # no place to remember it in: then a run asks
+            agree_to(Project(root), sample, CONFIG_NAME, sample.name if sample else "")
     elif problems:
         words = f"{problems[0].place}: {problems[0].message} (ralph config validate)"
         output.emit_lines(_row("note", words))
@@ -164,14 +166,6 @@ def _tried(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[Argv]
             output.flush()
             yield argv
     output.emit_lines([""])
-
-
-def _agree(loaded: Loaded, root: Path, sample: Path | None) -> None:
-    """What was shown, agreed to and written may be run, our sample too: nobody is asked again."""
-    grants = grants_of(loaded, root, load(sample).list.stories if sample else (), sample)
-    ours = {CONFIG_NAME, sample.name if sample else ""}
-    with suppress(RepositoryError):  # no place to remember it in: then a run asks
-        agree(root, os.environ, [grant for grant in grants if grant.origin in ours])
 
 
 def _stories(root: Path, given: Path | None, config: Config) -> Stories:

@@ -14,7 +14,7 @@ import msgspec
 
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output, steering, tmux
-from ralphloop.cli.config import agree_to_typed, trusted_setup
+from ralphloop.cli.config import agree_to, trusted_setup
 from ralphloop.cli.given import COUNT, DURATION, FILE, MONEY, json_option
 from ralphloop.config.load import load_config
 from ralphloop.core.events import LoopEvent
@@ -28,7 +28,7 @@ from ralphloop.loop.open import EndedRun, after_run, run_session
 from ralphloop.loop.prepare import Options, Setup, prepare
 from ralphloop.night.look import Placed, arranged, look
 from ralphloop.night.values import next_steps
-from ralphloop.project import ERRANDS, find_project
+from ralphloop.project import ERRANDS, find_project, relative
 from ralphloop.prompts import Prompt
 from ralphloop.redaction import secret_values
 from ralphloop.repo.private_git import make_directory
@@ -324,5 +324,5 @@ def do(words: tuple[str, ...], verify: str | None, checks: bool, **wanted: objec
     data = msgspec.json.format(msgspec.json.encode({"userStories": [story]}))
     make_directory(project.directory)
     write_atomic(path, data + b"\n", within=project.directory, parents=True)
-    agree_to_typed(project, path)
+    agree_to(project, path, relative(path, project.root))
     return run_here(options_of({**wanted, "prd": path}, start=Path.cwd()))
