@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,7 +18,6 @@ from ralphloop.core.planning import ended
 from ralphloop.core.policy import Mode
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import InputError, UsageError
-from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.night.look import config_of, find_run, holder_of, reading
 from ralphloop.night.values import ended_words
@@ -28,6 +28,9 @@ from ralphloop.room import open_regular
 from ralphloop.stories.names import label
 from ralphloop.text.durations import clock_time, elapsed, format_duration
 from ralphloop.text.plain import clean, counted
+
+if TYPE_CHECKING:
+    from ralphloop.journal.queries import Queries
 
 _CHUNK = 1 << 16
 _STEP_S = 0.25
@@ -84,7 +87,7 @@ def log(
 @dataclass(frozen=True)
 class _LogReader:
     project: Project
-    journal: Queries
+    journal: "Queries"
     run: RunRecord
     story: str | None
     part: str  # which file of an iteration
