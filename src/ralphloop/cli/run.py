@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from ralphloop.atomic import write_atomic
-from ralphloop.cli import output, steering, tmux
+from ralphloop.cli import elsewhere, output, steering
 from ralphloop.cli.config import agree_to, trusted_setup
 from ralphloop.cli.given import COUNT, DURATION, FILE, MONEY, json_option
 from ralphloop.config.load import load_config
@@ -101,7 +101,7 @@ def run(cb_status: bool, dry_run: bool, monitor: bool, detach: bool, **wanted: o
         if monitor and detach:
             ways = "ralph run --detach, then ralph monitor"
             raise UsageError("--detach and --monitor do not go together", ways)
-        ended = (tmux.detach if detach else tmux.open_monitor)(options, sys.argv[1:])
+        ended = (elsewhere.detach if detach else elsewhere.open_monitor)(options, sys.argv[1:])
         if ended is not None:
             return ended
     if dry_run:
