@@ -115,9 +115,8 @@ def _report(project: Project, wanted: str | None) -> Report:
     """The report, without places of this machine; only of a journal that is believed."""
     insist(belief_in(project.journal), project.journal)
     report = gather(project, wanted)
-    if report is None or not report.branch:
-        what = "the run had no branch" if report else "no run has been recorded here yet"
-        raise RepositoryError(what, "ralph run, on a branch")
+    if not report.branch:
+        raise RepositoryError("the run had no branch", "ralph run, on a branch")
     data = msgspec.json.encode(report)
     for place, name in ((project.root, b"."), (Path.home(), b"~")):
         if len(place.parts) > 1:

@@ -12,7 +12,7 @@ import click
 from ralphloop.cli import output
 from ralphloop.core.grading import Grade
 from ralphloop.core.run_state import Standing
-from ralphloop.errors import RepositoryError, UsageError
+from ralphloop.errors import UsageError
 from ralphloop.loop.between import accept, send_back
 from ralphloop.night.look import holder_of, own_commits, recorded
 from ralphloop.night.values import StoryLook
@@ -41,8 +41,6 @@ def report(run: str | None, form: str, open_it: bool) -> None:
     """
     project = find_project()
     found = gather(project, run)
-    if found is None:
-        raise RepositoryError("no run has been recorded here yet", "ralph run")
     if open_it:
         import webbrowser
 

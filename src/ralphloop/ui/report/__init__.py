@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from ralphloop.atomic import write_atomic
+from ralphloop.errors import RepositoryError
 from ralphloop.night.look import recorded
 from ralphloop.project import Project
 from ralphloop.redaction import secret_values
@@ -11,17 +12,18 @@ from ralphloop.ui.report.assemble import build
 from ralphloop.ui.report.values import Report
 
 
-def gather(project: Project, wanted: str | None) -> Report | None:
-    """The report of the newest run, or of the one called so; None where nothing was run."""
+def gather(project: Project, wanted: str | None) -> Report:
+    """The report of the newest run, or of the one called so."""
     with recorded(project, wanted) as record:
-        return build(record, secret_values(os.environ)) if record else None
+        if record is None:
+            raise RepositoryError("no run has been recorded here yet", "ralph run")
+        return build(record, secret_values(os.environ))
 
 
 def write_report(project: Project, run: str) -> list[Path]:
     """Write the HTML and the Markdown report of a run; returns what was written, never raises."""
     try:
-        report = gather(project, run)
-        return write(project, report) if report else []
+        return write(project, gather(project, run))
     except Exception:  # noqa: BLE001 - the run is over and well recorded; a page about it may fail
         return []
 
