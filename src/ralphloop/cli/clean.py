@@ -38,8 +38,8 @@ from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.work_tree import Repository
 from ralphloop.text.plain import counted, some
 
-KEEP_RUNS = 20
-MAX_BYTES = 2 * 1000**3
+_KEPT, _LARGEST = "20", "2GB"
+KEEP_RUNS, MAX_BYTES = COUNT(_KEPT), SIZE(_LARGEST)
 _RUN = re.compile(r"([0-9]{8}-[0-9]{6}-[0-9a-f]{6})(?:\.|$)")
 _ROOMS = ("transcripts", "reports")
 _SHOWN = 10
@@ -55,10 +55,10 @@ class Leftovers(NamedTuple):
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @click.option(
-    "--keep-runs", default="20", show_default=True, type=COUNT, help="Keep so many newest runs."
+    "--keep-runs", default=_KEPT, show_default=True, type=COUNT, help="Keep so many newest runs."
 )
 @click.option(
-    "--max-size", default="2GB", show_default=True, type=SIZE, help="Keep at most this much."
+    "--max-size", default=_LARGEST, show_default=True, type=SIZE, help="Keep at most this much."
 )
 def clean(dry_run: bool, keep_runs: int, max_size: int) -> int:
     """Remove transcripts and reports of old runs; ralph run does it by itself.
