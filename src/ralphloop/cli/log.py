@@ -3,9 +3,10 @@
 import codecs
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -164,12 +165,25 @@ class _LogReader:
         when = clock_time(record.started_at, time.time())
         words = f"iteration {record.n}: {story}{attempt}, {when}"
         output.emit_lines([output.paint(words, "bold")])
-        view = _LogView(self.project, record, self.run)
-        for chunk in self._pieces(record):
-            output.emit_lines(view.feed(chunk))
+        for lines in self._transcript(record):
+            output.emit_lines(lines)
             output.flush()
-        now = self._now(record)
-        output.emit_lines([*view.rest(now), *_footer(now, live=self._is_live())])
+        output.emit_lines(_footer(self._now(record), live=self._is_live()))
+
+    def _transcript(self, record: IterationRecord) -> Iterator[Iterable[str]]:
+        # Who can read it is known at the end, before that by the settings.
+        agent, pieces = config_of(self.project, self.run).agent, self._pieces(record)
+        name = reader_name(record.record.response.reader or agent.name, agent.format)
+        if name == "auto":
+            # Agents that print events begin with one; everything else is a text.
+            first = next(filter(bytes.strip, pieces), b"")
+            name = "auto" if first.lstrip()[:1] in (b"{", b"[") else "text"
+            pieces = chain([first], pieces)
+        if name == "text":
+            return _text(pieces)
+        return _steps(
+            pieces, reader_for(name), lambda: self._now(record).record.response.final_text
+        )
 
     def _path(self, record: IterationRecord, part: str) -> Path:
         return self.project.transcripts / self.run.id / f"{record.n}.{part}"
@@ -224,74 +238,55 @@ def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
         yield from output.row("", words, width=2)
 
 
-class _LogView:
-    """The growing transcript of one iteration.  A step is held back until another follows it: the
-    last words are shown in full at the end."""
+def _text(pieces: Iterable[bytes]) -> Iterator[list[str]]:
+    """The lines of a text that arrives in pieces; no piece of it is kept for long."""
+    decoder, rest = codecs.getincrementaldecoder("utf-8")("replace"), ""
+    for chunk in pieces:
+        *lines, rest = (rest + decoder.decode(chunk)).split("\n")
+        while len(rest) > _LONGEST_LINE:
+            lines.append(rest[:_LONGEST_LINE])
+            rest = rest[_LONGEST_LINE:]
+        yield [*map(_indented, lines)]
+    if rest.strip():
+        yield [_indented(rest)]
 
-    def __init__(self, project: Project, record: IterationRecord, run: RunRecord) -> None:
-        # Who can read it is known at the end, before that by the settings.
-        agent = config_of(project, run).agent
-        told = record.record.response.reader or agent.name
-        self._reader_name = reader_name(told, agent.format)
-        self._reader: Reader | None = None
-        self._decoder, self._open = codecs.getincrementaldecoder("utf-8")("replace"), ""
-        self._held: AgentStep | None = None
-        self._seen = False
 
-    def feed(self, chunk: bytes) -> Iterator[str]:
-        """The next bytes as lines; no bytes at all mean that nothing comes for now."""
-        if self._reader_name == "auto" and chunk.strip():
-            # Agents that print events begin with one; everything else is a text.
-            self._reader_name = "events" if chunk.lstrip()[:1] in (b"{", b"[") else "text"
-        if self._reader_name == "text":
-            yield from self._text_lines(chunk)
-            return
-        if self._reader is None:
-            self._reader = reader_for(reader_name(self._reader_name))
-        for event in self._reader.feed(chunk):
-            if event.kind == "result" and self._held is not None and event.ok is not False:
+def _steps(
+    pieces: Iterable[bytes], reader: Reader, final_words: Callable[[], str]
+) -> Iterator[Iterable[str]]:
+    """What an agent did.  A step is held back until another follows it: the last words are shown
+    in full at the end."""
+    held, seen = None, False
+    for chunk in pieces:
+        for event in reader.feed(chunk):
+            if event.kind == "result" and held is not None and event.ok is not False:
                 continue  # it repeats the last words
-            yield from self._release()
-            self._held, self._seen = event, True
-        if not chunk:
-            yield from self._release()
+            yield _step(held)
+            held, seen = event, True
+        if not chunk:  # nothing comes for now
+            yield _step(held)
+            held = None
+    words = final_words() or ("" if seen else reader.finish(exit_code=None).text)
+    words = clean(words[-_MOST_WORDS:]).strip()
+    if not words or (held and held.kind not in ("text", "result")):
+        yield _step(held)
+    yield [_indented(f"| {line[:_LONGEST_LINE]}") for line in words.split("\n") if words]
 
-    def rest(self, record: IterationRecord) -> Iterator[str]:
-        """What is only known at the end: a last line, and the last words in full."""
-        yield from self._text_lines(b"", last=True)
-        if self._reader is None:
-            return
-        words = record.record.response.final_text
-        if not words and not self._seen:
-            words = self._reader.finish(exit_code=None).text
-        words = clean(words[-_MOST_WORDS:]).strip()
-        if not words or (self._held and self._held.kind not in ("text", "result")):
-            yield from self._release()
-        for line in words.split("\n") if words else ():
-            yield _indented(f"| {line[:_LONGEST_LINE]}".rstrip())
 
-    def _text_lines(self, chunk: bytes, *, last: bool = False) -> Iterator[str]:
-        """Lines of a text that arrives in pieces; no piece of it is kept for long."""
-        *lines, self._open = (self._open + self._decoder.decode(chunk)).split("\n")
-        while len(self._open) > _LONGEST_LINE or (last and self._open.strip()):
-            lines.append(self._open[:_LONGEST_LINE])
-            self._open = self._open[_LONGEST_LINE:]
-        yield from (_indented(clean(line).replace("\n", " ").rstrip()) for line in lines)
-
-    def _release(self) -> Iterator[str]:
-        event, self._held = self._held, None
-        if event is None or (event.kind == "tool_result" and event.ok is not False):
-            return
-        mark, words = "  !" if event.ok is False else "", event.summary
-        if event.kind == "text":
-            words = words.split("---RALPH_STATUS---")[0]
-        elif event.kind == "tool":
-            mark = "  >"
-        else:
-            kind = {"tool_result": "failed: ", "limit": "", "result": ""}
-            words = f"{kind.get(event.kind, f'{event.kind}: ')}{words}"
-        yield from output.row(mark, words, *(["red"] if "!" in mark else []), width=_INDENT)
+def _step(event: AgentStep | None) -> Iterator[str]:
+    if event is None or (event.kind == "tool_result" and event.ok is not False):
+        return
+    mark, words = "  !" if event.ok is False else "", event.summary
+    if event.kind == "text":
+        words = words.split("---RALPH_STATUS---")[0]
+    elif event.kind == "tool":
+        mark = "  >"
+    else:
+        kind = {"tool_result": "failed: ", "limit": "", "result": ""}
+        words = f"{kind.get(event.kind, f'{event.kind}: ')}{words}"
+    yield from output.row(mark, words, *(["red"] if "!" in mark else []), width=_INDENT)
 
 
 def _indented(line: str) -> str:
-    return " " * _INDENT + line if line else ""
+    shown = clean(line).replace("\n", " ").rstrip()
+    return " " * _INDENT + shown if shown else ""
