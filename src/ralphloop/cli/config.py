@@ -98,8 +98,7 @@ def prices(as_json: bool) -> None:
     lines = [f"Dollars for a million tokens, checked {checked}; `*` is a family of names."]
     lines += [f"{'':{width}}{heads}"]
     models = {}
-    for name in sorted(rows):
-        price = rows[name]
+    for name, price in sorted(rows.items()):
         cells = {kind: getattr(price, kind) for kind in kinds}
         # The cache costs as much as input where nobody says.
         cells = {kind: price.input if cell is None else cell for kind, cell in cells.items()}
@@ -183,8 +182,7 @@ def settle_trust(setup: Setup) -> None:
     """A person's yes to what the settings may run: asked for on a terminal, else it ends here."""
     root, options = setup.project.root, setup.options
     if lacking := setup.lacking():
-        pinned = options.trust or _marked()
-        if pinned or not _said_yes(_question(root, lacking), "Trust them?"):
+        if options.trust or _marked() or not _said_yes(_question(root, lacking), "Trust them?"):
             setup.insist_on_trust()
         agree(root, options.env, setup.grants)
     refuse_links(setup.project.directory)

@@ -205,8 +205,7 @@ def replay(run: str | None, settings: Pairs, export: Path | None, as_json: bool)
     Nothing is started and nothing in the project is written.  Exit code 0 if journal and code
     agree, or if other settings were tried; 1 if they do not agree.
     """
-    project = find_project()
-    record, night, config = _played(project, run, dict(settings))
+    record, night, config = _played(find_project(), run, dict(settings))
     if export is not None:
         policy = policy_of(config, mode=Mode(record.mode))
         export.write_bytes(exported(record.id, policy, night))

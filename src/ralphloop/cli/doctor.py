@@ -114,8 +114,7 @@ def _examined(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
     stories, seen = _stories(project, loaded.config)
     yield from seen
     listed, source = (stories.stories, Path(stories.source)) if stories else ((), None)
-    grants = grants_of(loaded, project.root, listed, source)
-    if lacking := missing(grants, project.root, env):
+    if lacking := missing(grants_of(loaded, project.root, listed, source), project.root, env):
         words = f"{counted(len(lacking), 'line')} of this repository can run programs here"
         fix = "look at them and say yes: ralph trust"
         yield Seen("trust", Level.WARNING, f"{words}; nobody has said yes to them", fix)
@@ -225,8 +224,7 @@ def _journal(project: Project) -> tuple[RunRecord | None, Seen]:
             latest = journal.latest_run()
         belief = belief_in(project.journal)
     except RalphError as error:
-        wrong = Seen("journal", Level.ERROR, error.message, error.next_step, error.exit_code)
-        return None, wrong
+        return None, Seen("journal", Level.ERROR, error.message, error.next_step, error.exit_code)
     newest = f"newest run {latest.id}" if latest else "no run yet"
     if belief is not Belief.OURS:
         words = f"is {belief}: it can be read and is not believed, {newest}"

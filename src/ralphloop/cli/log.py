@@ -163,8 +163,7 @@ class _LogReader:
         story = label(record.story) if record.story else "the prompt"
         attempt = f", attempt {record.attempt}" if record.attempt > 1 else ""
         when = clock_time(record.started_at, time.time())
-        words = f"iteration {record.n}: {story}{attempt}, {when}"
-        output.emit_lines([output.paint(words, "bold")])
+        output.emit_lines([output.paint(f"iteration {record.n}: {story}{attempt}, {when}", "bold")])
         for lines in self._transcript(record):
             output.emit_lines(lines)
             output.flush()

@@ -100,8 +100,7 @@ def wrapped(text: str, *, indent: int = 0) -> list[str]:
 
     shown = _COMMAND.sub(lambda found: found[0].replace(" ", _GLUE), one_line(text, _LONGEST_TEXT))
     columns = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
-    width = columns - indent
-    lines = textwrap.wrap(shown, width, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(shown, columns - indent, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_GLUE, " ") for line in lines]
 
 

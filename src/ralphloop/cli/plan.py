@@ -108,8 +108,7 @@ def plan(words: tuple[str, ...], **typed: object) -> None:
     setup = assemble(options, project, loaded.config, None, open_repository(project.root))
     setup = msgspec.structs.replace(setup, grants=grants_of(loaded, project.root))
     if on_github:
-        git = Git(project.root)
-        text = issues_as_text(git, wanted.issues, wanted.labels, repo=wanted.repo)
+        text = issues_as_text(Git(project.root), wanted.issues, wanted.labels, repo=wanted.repo)
         source = PlanText(text, is_strangers=True)
     if (wanted.split or wanted.replace) and look(project).working:
         # What vanishes from the list while an agent works is taken for its doing.

@@ -69,8 +69,7 @@ def install() -> None:
         if short.exists() and not is_short_command(file.stem):
             taken.append(f"/{file.stem}")
             continue
-        data = file.read_bytes() + b"\n" + _WRITTEN_BY_US + b"\n"
-        write_atomic(short, data, parents=True)
+        write_atomic(short, file.read_bytes() + b"\n" + _WRITTEN_BY_US + b"\n", parents=True)
     ralph = f"/{PREFIX}ralph" if "/ralph" in taken else "/ralph"
     output.emit_lines([f"Installed. In a new session: {ralph} --dry-run, then {ralph} ({place})"])
     if taken:

@@ -163,8 +163,7 @@ def show_plan(setup: Setup) -> None:
     steps = [placed for placed in listed if not placed.look.story.passes]
     # What waits is tried again, as by the run to come; a new one knows no notes.
     if not resume or ended in (ExitDecision.BLOCKED, ExitDecision.TEST_SATURATION):
-        reopened = Reopened(waiting_only=resume)
-        session.state = reopened.applied(session.state, setup.policy)
+        session.state = Reopened(waiting_only=resume).applied(session.state, setup.policy)
     session.desk = session.desk if resume else Desk()
     choice = choose(stories, session.stories, only=setup.options.only) if stories else None
     prompt = None

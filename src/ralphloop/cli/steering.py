@@ -112,8 +112,7 @@ def answer(story: str | None, text: tuple[str, ...], lane: int | None) -> str | 
     """
     if lane is not None:
         story, text = _held_by(lane), (*filter(None, [story]), *text)
-    asking = look(find_project()).asking
-    waiting = {seen.story.id: seen.state.reason for seen in asking}
+    waiting = {seen.story.id: seen.state.reason for seen in look(find_project()).asking}
     if story is None:
         for name, question in waiting.items():
             output.emit_lines(output.row("?", f"{name}: {question}", width=2))
@@ -128,8 +127,7 @@ def answer(story: str | None, text: tuple[str, ...], lane: int | None) -> str | 
         lines = [line for line in (written or "").splitlines() if not line.startswith("#")]
         words = "\n".join(lines).strip()
     if not words:
-        told = "nothing was written, so nothing was answered"
-        raise UsageError(told, f"ralph answer {story}")
+        raise UsageError("nothing was written, so nothing was answered", f"ralph answer {story}")
     return asked(find_project(), "answer", Wish(story=story, text=words))
 
 
