@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.core.run_state import Session
 from ralphloop.errors import CircuitOpen, RalphError, UsageError
 from ralphloop.hook.stop import broken_off, let_go
 from ralphloop.hook.turn import Answer, Call, Ledger, Turn, held, in_context, refused, taken_up
@@ -23,7 +24,7 @@ from ralphloop.loop.confine import confine
 from ralphloop.loop.loop import not_again
 from ralphloop.loop.open import open_runner, run_to_hold
 from ralphloop.loop.prepare import Setup
-from ralphloop.loop.runner import Patience
+from ralphloop.loop.runner import Patience, Runner, measure_of
 from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
 from ralphloop.prompts import Prompt
@@ -69,11 +70,18 @@ def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
 
 
 def _opened(setup: Setup, journal: Journal, run: str, asked: Ledger, said: list[str]) -> Turn:
-    patience, stop = Patience(), StopSignal()
+    patience = Patience()
+    new = Runner(
+        setup=setup,
+        session=Session(run=run),
+        journal=journal,
+        measure=measure_of(setup),
+        stop=StopSignal(),
+        tell=said.append,
+        patience=patience,
+    )
     try:
-        runner = in_turn(
-            open_runner(setup, journal, run, stop=stop, tell=said.append, patience=patience)
-        )
+        runner = in_turn(open_runner(new))
     except CircuitOpen as error:
         go_on = asked.command("--continue")
         advice = f"Look at the reason, then say {go_on} --reset-circuit."

@@ -10,14 +10,13 @@ import time
 from contextlib import ExitStack
 from functools import partial
 
-import msgspec
+from msgspec.structs import replace
 
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.planning import pays_for
 from ralphloop.core.run_state import Book, Session
 from ralphloop.core.totals import quota_words
 from ralphloop.errors import RalphError, RepositoryError, UsageError
-from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
 from ralphloop.lanes.coordinator import Coordinator, keeps_to_its_share
@@ -42,7 +41,6 @@ from ralphloop.loop.runner import Runner, Sink, Tell, measure_of
 from ralphloop.proc.steps import Steps, StopSignal, aside, beside
 from ralphloop.project import RALPH_DIR
 from ralphloop.repo.git import printable
-from ralphloop.repo.snapshot import Snapshotter
 from ralphloop.repo.work_tree import Repository, has_again
 from ralphloop.text.plain import some
 
@@ -62,9 +60,9 @@ def wanted(setup: Setup) -> bool:
 
 
 async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> EndedRun:
-    with held(setup, tell) as (home, journal, lock, run), ExitStack() as locks:
-        yard = await beside(open_yard(home, journal, run, stop=stop, sink=sink, tell=tell))
-        hold = partial(RunLock, run=run, now=time.time(), lane=True)
+    with held(setup, stop=stop, sink=sink, tell=tell) as outer, ExitStack() as locks:
+        yard = await beside(open_yard(outer))
+        hold = partial(RunLock, run=outer.run, now=time.time(), lane=True)
         locks.enter_context(hold(yard.landing.root / RALPH_DIR))
         yard.hold = lambda place: locks.enter_context(hold(place.root / RALPH_DIR))
 
@@ -74,24 +72,23 @@ async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell
             runner.forget()
             return decision
 
-        ended = await carried(yard.runner, lock, work)
+        ended = await carried(yard.runner, work)
         bring_home(yard, ended.told.decision, tell)
         return ended
 
 
 async def settle_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> None:
     """Before a run in the checkout: what a run in lanes that was cut off left to do."""
-    with held(setup, tell) as (home, journal, _, _):
-        await beside(_settled(home, journal, stop=stop, sink=sink, tell=tell))
+    with held(setup, stop=stop, sink=sink, tell=tell) as outer:
+        await beside(_settled(outer))
 
 
 # --- opening ---------------------------------------------------------------------------------
 
 
-def open_yard(
-    home: Setup, journal: Journal, run: str, *, stop: StopSignal, sink: Sink, tell: Tell
-) -> Steps[Yard]:
+def open_yard(outer: Runner) -> Steps[Yard]:
     """Settle what a crash left, then the landing tree, then the run in it."""
+    home, journal, run, tell = outer.setup, outer.journal, outer.run, outer.tell
     checkout, now = repository_of(home), time.time()
     _insist(home, checkout)
     candidate = journal.resume_candidate(now, errand=False)
@@ -101,11 +98,11 @@ def open_yard(
             "the unfinished run works in the checkout, not in lanes",
             "Go on with it: ralph run --continue --lanes 0; or begin anew: ralph run --lanes N",
         )
-    before = yield from _settled(home, journal, stop=stop, sink=sink, tell=tell)
+    before = yield from _settled(outer)
     book = before if resumes and before else _new_book(home, checkout, run, before)
     count = home.config.lanes.count or book.count
-    book = msgspec.structs.replace(book, count=count)
-    yard = _yard(home, journal, Session(run=run), book, stop=stop, sink=sink)
+    book = replace(book, count=count)
+    yard = _yard(outer, outer.session, book)
     if dirty := checkout.dirty_paths(home.own):
         names = some([printable(path) for path in dirty])
         tell(f"warning: changes of your checkout stay there and are no part of the run: {names}")
@@ -115,8 +112,7 @@ def open_yard(
         if why := (yield from ready(yard, yard.landing)):
             raise RepositoryError(f"the landing tree {yard.landing.root} is not ready: {why}")
         yard.keep()  # before the run exists: none is ever without its lanes
-        setup = yard.runner.setup
-        yard.runner = yield from open_runner(setup, journal, run, stop=stop, sink=sink, tell=tell)
+        yard.runner = yield from open_runner(yard.runner)
     except RalphError:
         if journal.find_run(run) is None:  # nothing began: no branch of it is left
             checkout.git.writing().attempt("update-ref", "-d", f"refs/heads/ralph/{run}", tip)
@@ -205,10 +201,9 @@ def _merge_first(home: Setup, book: Book) -> RepositoryError:
     )
 
 
-def _yard(
-    home: Setup, journal: Journal, session: Session, book: Book, *, stop: StopSignal, sink: Sink
-) -> Yard:
+def _yard(outer: Runner, session: Session, book: Book) -> Yard:
     """The lanes of a book, with the runner of the landing tree."""
+    home = outer.setup
     checkout = repository_of(home)
     directory = directory_of(checkout, home.config.lanes.where)
     tip = checkout.commit_of(f"refs/heads/{book.branch}") or checkout.head() or ""
@@ -223,45 +218,32 @@ def _yard(
             landed = blob_at(checkout, tip, path)
             own = not (landed and was) or theirs != was == landed
             seen = digest(known.path) if theirs == was else ""
-        book = msgspec.structs.replace(book, own_list=own, seen=seen)
+        book = replace(book, own_list=own, seen=seen)
     setup = setup_in(home, landing, listed="" if book.own_list else path, lands_on=book.branch)
-    runner = Runner(
-        setup=setup, session=session, journal=journal, measure=measure_of(setup), stop=stop,
-        sink=sink,
-    )  # fmt: skip
+    runner = replace(outer, setup=setup, session=session, measure=measure_of(setup))
     place = LaneTree(0, setup.repo or landing.repo)  # whose git is confined as well
-    outside = Snapshotter(checkout, home.project.directory / "objects", home.own)
-    return Yard(home, runner, place, outside, directory, book)
+    return Yard(home, runner, place, outer.measure, directory, book)
 
 
 # --- after a crash ---------------------------------------------------------------------------
 
 
-def _settled(
-    home: Setup, journal: Journal, *, stop: StopSignal, sink: Sink, tell: Tell
-) -> Steps[Book | None]:
+def _settled(outer: Runner) -> Steps[Book | None]:
     """Bring unfinished runs in line, wherever they worked; what the last lanes held."""
-    book: Book | None = None
+    journal, book = outer.journal, None
     for run in journal.unfinished_runs():
         session = journal.session(run.id)
         if (found := journal.part(Book, run.id)) is not None:
-            yard = _yard(home, journal, session, found, stop=stop, sink=sink)
+            yard = _yard(outer, session, found)
             done = yield from recover_lanes(yard)
             book = book or yard.book
         else:  # it worked in the checkout
-            runner = Runner(
-                setup=home.for_stories_of(run.prd_path),
-                session=session,
-                journal=journal,
-                measure=measure_of(home),
-                stop=stop,
-                sink=sink,
-            )
+            runner = replace(outer, setup=outer.setup.for_stories_of(run.prd_path), session=session)
             put_back = runner.restored()
             done = [*filter(None, [put_back]), *(yield from recover(runner))]
             runner.measure.close()
         for words in done:
-            tell(f"Recovered: {words}.")
+            outer.tell(f"Recovered: {words}.")
     newest = journal.latest_run()
     return book or (journal.part(Book, newest.id) if newest else None)
 

@@ -33,7 +33,7 @@ from ralphloop.loop.prepare import Setup
 from ralphloop.loop.readiness import PreflightReport, look_at_agents, preflight
 from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.runner import Patience, Runner, Sink, Tell, measure_of, nobody
+from ralphloop.loop.runner import Runner, Sink, Tell, measure_of
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.run import Output, ourselves, run_command, run_in_front
 from ralphloop.proc.steps import Steps, StopSignal, beside
@@ -65,14 +65,13 @@ class EndedRun(NamedTuple):
 
 
 async def run_session(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> EndedRun:
-    with held(setup, tell) as (ready, journal, lock, run):
-        opening = open_runner(ready, journal, run, stop=stop, sink=sink, tell=tell)
-        return await carried(await beside(opening), lock, run_loop)
+    with held(setup, stop=stop, sink=sink, tell=tell) as new:
+        return await carried(await beside(open_runner(new)), run_loop)
 
 
 @contextmanager
-def held(setup: Setup, tell: Tell) -> Iterator[tuple[Setup, Journal, RunLock, str]]:
-    """The project for one run: its confined setup, its journal, its lock and the run's name."""
+def held(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> Iterator[Runner]:
+    """The project for one run: all that is confined, locked and open, and nothing begun yet."""
     directory, now = setup.project.directory, time.time()
     setup.insist_on_trust()
     make_directory(directory)
@@ -92,12 +91,19 @@ def held(setup: Setup, tell: Tell) -> Iterator[tuple[Setup, Journal, RunLock, st
         places = {setup.project.root, *lock.held, *filter(Path.is_dir, directory.iterdir())}
         for place in places | ({setup.stories.path.parent} if setup.stories else set()):
             clean_leftovers(place, now=now)
-        yield setup, journal, lock, run
+        yield Runner(
+            setup=setup,
+            session=Session(run=run),
+            journal=journal,
+            measure=measure_of(setup),
+            stop=stop,
+            sink=sink,
+            tell=tell,
+            lock=lock,
+        )
 
 
-async def carried(
-    runner: Runner, lock: RunLock, loop: Callable[[Runner], Awaitable[Decision]]
-) -> EndedRun:
+async def carried(runner: Runner, loop: Callable[[Runner], Awaitable[Decision]]) -> EndedRun:
     """Carry an open run to its end, and answer what is asked of it meanwhile."""
     import asyncio
 
@@ -108,7 +114,6 @@ async def carried(
                 put_back_own_files(runner)
                 handle_requests(runner)
 
-    runner.lock = lock
     attending = asyncio.create_task(attend())
     try:
         decision = await loop(runner)
@@ -134,26 +139,9 @@ def run_to_hold(setup: Setup, now: float) -> str:
     return new_run_id(now)
 
 
-def open_runner(
-    setup: Setup,
-    journal: Journal,
-    run: str,
-    *,
-    stop: StopSignal,
-    sink: Sink = nobody,
-    tell: Tell,
-    patience: Patience | None = None,
-) -> Steps[Runner]:
-    new = Runner(
-        setup=setup,
-        session=Session(run=run),
-        journal=journal,
-        measure=measure_of(setup),
-        stop=stop,
-        sink=sink,
-        tell=tell,
-        patience=patience,
-    )
+def open_runner(new: Runner) -> Steps[Runner]:
+    """Do what a crash left, then go on with the unfinished run or begin the new one."""
+    setup, journal, tell = new.setup, new.journal, new.tell
     if done := new.restored():
         tell(f"Recovered: {done}.")
     now = time.time()
@@ -168,7 +156,7 @@ def open_runner(
     for one in (*([old] if old else ()), *beside):
         for done in (yield from recover(one)):
             tell(f"Recovered: {done}.")
-    goes_on = stop.requested or (setup.options.resume and candidate and not candidate.expired)
+    goes_on = new.stop.requested or (setup.options.resume and candidate and not candidate.expired)
     if old is not None and candidate is not None and goes_on:
         return _continued(old, candidate.run)  # a stop asked for meanwhile ends it as it was
     _refuse_if_open(journal, setup, now)
