@@ -11,9 +11,8 @@ from contextlib import suppress
 from typing import TypeVar
 
 from ralphloop.core.events import Landing, Waiting
-from ralphloop.core.interventions import MarkedByHand
 from ralphloop.core.model import Decision, ExitDecision, StoryList
-from ralphloop.core.planning import IDLE, Choice, Plan, assign, ending, marked_by_hand, room_for
+from ralphloop.core.planning import IDLE, Choice, Plan, assign, room_for
 from ralphloop.core.policy import HOUR, reached
 from ralphloop.core.totals import Cost
 from ralphloop.errors import InputError, RalphError
@@ -24,7 +23,7 @@ from ralphloop.lanes.yard import Lane, Yard, take_up
 from ralphloop.loop.agent import run_agent
 from ralphloop.loop.begin import begin
 from ralphloop.loop.judging import Judged, judge
-from ralphloop.loop.loop import by_name, interrupted, not_again, not_upheld, saw_verify
+from ralphloop.loop.loop import by_name, interrupted, listed, not_again, saw_verify
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
@@ -39,7 +38,7 @@ _T = TypeVar("_T")
 
 
 class _Over(Exception):
-    """The run ends while something waits for room."""
+    """The run ends before a start is through."""
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
@@ -58,8 +57,6 @@ class Coordinator:
         self._tasks: dict[asyncio.Task[Decision | None], Lane] = {}
         self._outage: Judged | None = None  # a start that came to nothing, to be waited for
         self._told: Waiting | None = None  # what could be said, but not written
-        self._shares: dict[int, float] = {}  # dollars that those in flight may use, or have used
-        self._took: dict[int, Cost] = {}  # by those whose agent has ended, till that is written
         self._stories: StoryList | None = None
         self._edits = Edits(yard)
         self._met_full = 0  # how often the disk was found to be full
@@ -71,9 +68,10 @@ class Coordinator:
                 if end is None:
                     end = await self._next()
                 if not self._tasks:
-                    if decision := self._over(end):
-                        return decision
-                    continue
+                    self.runner.read = None
+                    if (named := by_name(self.runner, end or IDLE)) is not IDLE:
+                        return named
+                    continue  # a story turned out to be open
                 done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     self._tasks.pop(task).busy = ""
@@ -134,10 +132,7 @@ class Coordinator:
         with suppress(InputError):
             if not self._queue.locked():
                 self._edits.take_over()
-                self._stories = runner.story_list()
-                if self._stories is not None:
-                    marks = marked_by_hand(self._stories, runner.session.stories)
-                    runner.intervene(MarkedByHand(marks=marks))
+                self._stories = listed(runner)
         return runner.as_known(self._stories)
 
     def plan(self, stories: StoryList) -> Plan:
@@ -148,7 +143,7 @@ class Coordinator:
             runner.limits,
             runner.totals(),
             lanes=count,
-            flying=[self._took.get(lane.number) for lane in self._tasks.values()],
+            flying=[lane.took for lane in self._tasks.values()],
             dearest=runner.journal.dearest(),
             capped=keeps_to_its_share(runner),
         )
@@ -166,20 +161,21 @@ class Coordinator:
         idle = [n for n in range(1, max(yard.book.count, 1) + 1) if n not in busy]
         return yard.lane(min(idle, key=lambda n: (bool(yard.note(n).story), n)))
 
-    def share(self, number: int, left: float) -> float:
+    def share(self, lane: Lane, left: float) -> float:
         """What a lane may spend so that all together never spend more than is left."""
-        others = sum(held for lane, held in self._shares.items() if lane != number)
-        free = self.yard.book.count - sum(lane != number for lane in self._shares)
-        mine = max(0.0, left - others) / max(1, free)
-        self._shares[number] = mine
-        return mine
+        others = [
+            it.share for it in self._tasks.values() if it is not lane and it.share is not None
+        ]
+        free = self.yard.book.count - len(others)
+        lane.share = max(0.0, left - sum(others)) / max(1, free)
+        return lane.share
 
     # --- one iteration ---
 
     async def _work(self, lane: Lane, choice: Choice) -> Decision | None:
         """One start of the agent in a lane, to its landing; a decision where it ends the run."""
-        runner = lane.runner
-        runner.share = lambda left: self.share(lane.number, left)
+        runner, judged = lane.runner, None
+        runner.share = lambda left: self.share(lane, left)
         try:
             await self._with_room(lambda: take_up(self.yard, lane, choice))
             await beside(saw_verify(runner, choice.story))
@@ -192,14 +188,13 @@ class Coordinator:
                 runner.left_lane = lambda: f"the files of {lane.place.root} were deleted"
             judged = await self._with_room(lambda: judge(runner, begun, result))
             spent = judged.step.spent
-            self._took[lane.number] = Cost(usd=spent.cost_usd, tokens=spent.fresh_tokens)
-            self._shares[lane.number] = spent.cost_usd
+            lane.took = Cost(usd=spent.cost_usd, tokens=spent.fresh_tokens)
+            lane.share = spent.cost_usd
             decision = await self._concluded(lane, judged)
         except _Over as over:
-            return over.decision
+            return stopped(self.yard, lane, judged, over.decision) if judged else over.decision
         finally:
-            self._shares.pop(lane.number, None)
-            self._took.pop(lane.number, None)
+            lane.share = lane.took = None
         if judged.step.analysis.outcome.is_infrastructure and not runner.stop.requested:
             self._outage = judged
         return decision
@@ -245,7 +240,7 @@ class Coordinator:
         """Write it down; where it would pass, in its turn and where it lands."""
         runner, begun = self.runner, judged.begun
         if judged.cut_short:
-            return stopped(self.yard, lane, judged, interrupted(runner))
+            raise _Over(interrupted(runner))
         if not judged.step.verdict.passed:
             return await self._written(lane, judged)
         story = begun.story.id if begun.story else ""
@@ -260,38 +255,20 @@ class Coordinator:
             await self._with_room(tell)
             async with self._queue:
                 if runner.stop.requested:
-                    return stopped(self.yard, lane, judged, interrupted(runner))
+                    raise _Over(interrupted(runner))
                 decision = await self._written(lane, judged)
                 runner.read = None
                 runner.publish(every_s=_VIEWS_S)
                 self._stories = runner.story_list()
-        except _Over as over:
-            return stopped(self.yard, lane, judged, over.decision)
         finally:
             self._queued -= 1
         return decision
 
     async def _written(self, lane: Lane, judged: Judged) -> Decision | None:
-        try:
-            decision = await self._with_room(lambda: concluded(self.yard, lane, judged))
-        except _Over as over:
-            return stopped(self.yard, lane, judged, over.decision)
+        decision = await self._with_room(lambda: concluded(self.yard, lane, judged))
         if decision is None:
-            return stopped(self.yard, lane, judged, interrupted(self.runner))
+            raise _Over(interrupted(self.runner))
         if decision.word is ExitDecision.INTERRUPTED:
             return interrupted(self.runner) if self.runner.stop.requested else None
         # That nothing is left to do is found out when nobody works.
         return None if decision.word in _NOT_NOW else decision
-
-    def _over(self, end: Decision | None) -> Decision | None:
-        """How the run ends now that nobody works; None where a story turns out to be open."""
-        runner = self.runner
-        runner.read = None
-        if end is not None:
-            return by_name(runner, end)
-        stories, only = runner.story_list(), runner.setup.options.only
-        if stories is None:
-            return Decision(word=ExitDecision.ERROR, reasons=("there is no story list",))
-        states, last = runner.session.stories, runner.last_block()
-        decision = ending(IDLE, stories, states, only=only, last=last)
-        return None if not_upheld(runner, decision) else decision

@@ -32,7 +32,7 @@ from ralphloop.lanes.worktrees import (
     stand,
     tested_instead,
 )
-from ralphloop.lanes.yard import Yard, finish_move, listed_in, ready, repository_of, setup_in
+from ralphloop.lanes.yard import Yard, finish_move, listed_in, made_ready, repository_of, setup_in
 from ralphloop.loop.agent import recover_iteration
 from ralphloop.loop.effects import take_back
 from ralphloop.loop.open import EndedRun, carried, held, open_runner, recover
@@ -109,8 +109,7 @@ def open_yard(outer: Runner) -> Steps[Yard]:
     tip = yard.tip()
     try:
         yield from aside(lambda _: stand(yard.landing, tip))
-        if why := (yield from ready(yard, yard.landing)):
-            raise RepositoryError(f"the landing tree {yard.landing.root} is not ready: {why}")
+        yield from made_ready(yard, yard.landing)
         yard.keep()  # before the run exists: none is ever without its lanes
         yard.runner = yield from open_runner(yard.runner)
     except RalphError:

@@ -186,9 +186,7 @@ def remove(path: Path) -> None:
 
 def _ignored(place: LaneTree) -> list[str]:
     args = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
-    return [
-        os.fsdecode(path).rstrip("/") for path in place.repo.git.run(*args).split(b"\0") if path
-    ]
+    return [path.rstrip("/") for path in place.repo.git.names(*args)]
 
 
 def work_of(
@@ -227,8 +225,8 @@ def put_onto(place: LaneTree, commit: str) -> tuple[str, ...]:
     ended = place.git.attempt("cherry-pick", "--no-commit", commit, timeout_s=_LONG_S)
     if ended.returncode == 0:
         return ()
-    found = place.repo.git.run("diff", "--name-only", "--diff-filter=U", "-z").split(b"\0")
-    paths = tuple(printable(os.fsdecode(path)) for path in found if path)
+    found = place.repo.git.names("diff", "--name-only", "--diff-filter=U", "-z")
+    paths = tuple(map(printable, found))
     if not paths:
         raise RepositoryError(
             f"the work of the lane could not be put onto the landed commit:"
@@ -306,8 +304,7 @@ def _included(home: Repository, copy: Iterable[str], prefix: str) -> Iterator[st
         yield inside
     if (home.root / INCLUDE).is_file():
         args = ("ls-files", "--others", "--ignored", f"--exclude-from={INCLUDE}", "--directory")
-        found = home.git.run(*args, "-z").split(b"\0")
-        yield from (os.fsdecode(path).rstrip("/") for path in found if path)
+        yield from (path.rstrip("/") for path in home.git.names(*args, "-z"))
 
 
 def _copy(paths: Iterable[str], home: Repository, place: LaneTree) -> None:

@@ -17,6 +17,7 @@ from ralphloop.core.interventions import TakenIntoLane
 from ralphloop.core.model import CheckStatus, Story
 from ralphloop.core.planning import Choice
 from ralphloop.core.run_state import Book, LaneNote, Standing
+from ralphloop.core.totals import Cost
 from ralphloop.errors import InputError, RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.views import PROGRESS_VIEW
@@ -53,6 +54,8 @@ class Lane(msgspec.Struct):
     lost: str = ""  # what somebody deleted that it held, in words
     left: str = ""  # the tree in which its last start was saved as the note's work
     written: Judged | None = None  # its last start, as it was written down
+    share: float | None = None  # dollars that its start may use, or has used
+    took: Cost | None = None  # by its start, whose agent has ended, till that is written
 
     @property
     def number(self) -> int:
@@ -194,7 +197,7 @@ def take_up(yard: Yard, lane: Lane, choice: Choice) -> Steps[None]:
         yield from _give_away(yard, lane)
         tip = yard.tip()
         yield from aside(lambda _: stand(lane.place, tip))
-        yield from _made_ready(yard, lane.place)
+        yield from made_ready(yard, lane.place)
         yield from _proven(yard, lane, tip)
         _bring_files(yard, lane, story)
         runner.forget()
@@ -212,7 +215,7 @@ def take_up(yard: Yard, lane: Lane, choice: Choice) -> Steps[None]:
         work = yield from saved(yard, lane, ref)
         yard.write(number, work=work, onto=state.start_head)  # ahead: it can be done again
         yield from finish_move(yard, lane)
-        yield from _made_ready(yard, lane.place)
+        yield from made_ready(yard, lane.place)
     _bring_files(yard, lane, story)
     if choice.second_chance:
         runner.intervene(second_chance(runner, story.id))
@@ -257,7 +260,7 @@ def finish_move(yard: Yard, lane: Lane) -> Steps[None]:
     yard.write(lane.number, base=note.onto, onto="")
 
 
-def _made_ready(yard: Yard, place: LaneTree) -> Steps[None]:
+def made_ready(yard: Yard, place: LaneTree) -> Steps[None]:
     if why := (yield from ready(yard, place)):
         raise RepositoryError(
             f"lane {place.number or 'landing'} ({place.root}) is not ready: {why}",

@@ -93,19 +93,25 @@ def not_again(runner: Runner) -> Decision | None:
 
 def choose_next(runner: Runner) -> tuple[Story | None, StoryList | None] | Decision:
     """The next story and the list it is in, where there is one; why none can be worked on."""
-    stories, only = runner.story_list(), runner.setup.options.only
+    stories = listed(runner)
     if stories is None:
         return None, None
-    # A mark that changed while no agent ran is a person's word.
-    runner.intervene(MarkedByHand(marks=marked_by_hand(stories, runner.session.stories)))
-    choice = choose(stories, runner.session.stories, only=only)
+    choice = choose(stories, runner.session.stories, only=runner.setup.options.only)
     if choice is None:
-        last = runner.last_block()
-        decision = ending(IDLE, stories, runner.session.stories, only=only, last=last)
-        return choose_next(runner) if not_upheld(runner, decision) else decision
+        decision = by_name(runner, IDLE)
+        return choose_next(runner) if decision is IDLE else decision
     if choice.second_chance:
         runner.intervene(second_chance(runner, choice.story.id))
     return choice.story, stories
+
+
+def listed(runner: Runner) -> StoryList | None:
+    """The stories as they are; a mark that changed while no agent ran is a person's word."""
+    stories = runner.story_list()
+    if stories is not None:
+        marks = marked_by_hand(stories, runner.session.stories)
+        runner.intervene(MarkedByHand(marks=marks))
+    return stories
 
 
 def saw_verify(runner: Runner, story: Story | None) -> Steps[bool]:
