@@ -88,6 +88,17 @@ def test_a_story_file_that_is_not_committed_stays_yours(tmp_path: Path) -> None:
     assert (box.root / "a.txt").exists()
 
 
+def test_a_spec_that_is_not_committed_comes_with_such_a_story_file(tmp_path: Path) -> None:
+    """The agent in a lane is told what it says."""
+    stories = stories_of("a", parent_spec="specs/a.md")
+    box = yard(tmp_path, HONEST, stories=stories, commit_list=False)
+    (box.root / "specs").mkdir()
+    (box.root / "specs" / "a.md").write_text("The lid is blue.")
+    done = box.run("--lanes", "1")
+    assert done.code == 0, done.text
+    assert "The lid is blue." in prompt(box, "a", 1)
+
+
 def test_a_conflict_goes_back_with_the_intent_of_both(tmp_path: Path) -> None:
     """The second one gets the markers and the words of the first, and lands without an attempt."""
     agent = """

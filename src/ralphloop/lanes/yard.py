@@ -301,8 +301,7 @@ def _bring_files(yard: Yard, lane: Lane, story: Story) -> None:
     home, setup, root = yard.home, lane.runner.setup, yard.checkout.root
     known, mine = home.stories, setup.stories
     if known is not None and mine is not None and (yard.book.own_list or not mine.path.exists()):
-        data, root = read(known.path), lane.place.root
-        write_atomic(mine.path, data, within=root, parents=True)
+        write_atomic(mine.path, read(known.path), within=lane.place.root, parents=True)
     try:
         spec = spec_of(story, home)
     except InputError:
