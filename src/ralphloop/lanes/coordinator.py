@@ -23,7 +23,7 @@ from ralphloop.lanes.yard import Lane, Yard, take_up
 from ralphloop.loop.agent import run_agent
 from ralphloop.loop.begin import begin
 from ralphloop.loop.judging import Judged, judge
-from ralphloop.loop.loop import by_name, interrupted, listed, not_again, saw_verify
+from ralphloop.loop.loop import NOT_NOW, by_name, interrupted, listed, not_again, saw_verify
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
@@ -33,7 +33,6 @@ from ralphloop.repo.preflight import no_room
 _VIEWS_S = 0.25
 _NO_ROOM_S = 5.0
 _ROOM_HELPS = "it goes on by itself once there is room"
-_NOT_NOW = (ExitDecision.CONTINUE, ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY)
 _T = TypeVar("_T")
 
 
@@ -271,4 +270,4 @@ class Coordinator:
         if decision.word is ExitDecision.INTERRUPTED:
             return interrupted(self.runner) if self.runner.stop.requested else None
         # That nothing is left to do is found out when nobody works.
-        return None if decision.word in _NOT_NOW else decision
+        return None if decision.word in NOT_NOW else decision

@@ -27,7 +27,7 @@ from ralphloop.core.model import StoryList, Value
 from ralphloop.core.run_state import Book, Standing, States, state_of
 from ralphloop.errors import InputError
 from ralphloop.lanes.worktrees import stand
-from ralphloop.lanes.yard import SIGNATURE, Lane, Yard, listed_in, repository_of
+from ralphloop.lanes.yard import SIGNATURE, Lane, Yard, repository_of
 from ralphloop.loop.begin import Begun
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.runner import lane_branch
@@ -69,7 +69,7 @@ def blob_of(repo: Repository, path: str, file: Path) -> str:
 def way_to_have_it(home: Setup, book: Book) -> str:
     """The command that brings what landed into the checkout, and an edit of theirs to no harm."""
     command = f"git merge {book.branch}" if book.origin else f"git switch {book.branch}"
-    repo, path, known = repository_of(home), listed_in(home), home.stories
+    repo, path, known = repository_of(home), home.listed, home.stories
     if book.own_list or known is None or path not in repo.dirty_paths():
         return command
     if blob_at(repo, "HEAD", path) == blob_at(repo, f"refs/heads/{book.branch}", path):
@@ -106,7 +106,7 @@ class Edits:
         joined, old = "", book.origin_head
         if book.origin and head != old and git.contains(head, old):
             changed = git.names("diff", "--name-only", "--no-renames", "-z", old, head)
-            joined = head if changed == [yard.listed] else ""  # they change the stories only
+            joined = head if changed == [yard.home.listed] else ""  # they change the stories only
         self._bring(text, joined)
         yard.keep(seen=now, origin_head=joined or old)
 
@@ -120,7 +120,7 @@ class Edits:
             where = f"{path.name} in your checkout cannot be read"
             self._say([f"{where} ({error.message}); the stories stay as they were"])
             return None
-        checkout, listed = self.yard.checkout, self.yard.listed
+        checkout, listed = self.yard.checkout, self.yard.home.listed
         signed = checkout.git.line("log", "-1", "--format=%cn", "HEAD", "--", listed)
         is_committed = blob_of(checkout, listed, path) == blob_at(checkout, "HEAD", listed)
         logs = self.yard.home.project.transcripts / runner.run
@@ -145,7 +145,8 @@ class Edits:
 
     def _bring(self, text: bytes, head: str) -> None:
         """A commit with this text, or the one it has, on the run's branch; after `head` as well."""
-        yard, checkout, path, tip = self.yard, self.yard.checkout, self.yard.listed, self.yard.tip()
+        yard = self.yard
+        checkout, path, tip = yard.checkout, yard.home.listed, yard.tip()
         with scratch_index(checkout, tip) as git:
             if text:
                 args = ("hash-object", "-w", f"--path={path}", "--stdin")

@@ -32,7 +32,7 @@ from ralphloop.lanes.worktrees import (
     stand,
     tested_instead,
 )
-from ralphloop.lanes.yard import Yard, finish_move, listed_in, made_ready, repository_of, setup_in
+from ralphloop.lanes.yard import Yard, finish_move, made_ready, repository_of, setup_in
 from ralphloop.loop.agent import recover_iteration
 from ralphloop.loop.effects import take_back
 from ralphloop.loop.open import EndedRun, carried, held, open_runner, recover
@@ -207,7 +207,7 @@ def _yard(outer: Runner, session: Session, book: Book) -> Yard:
     directory = directory_of(checkout, home.config.lanes.where)
     tip = checkout.commit_of(f"refs/heads/{book.branch}") or checkout.head() or ""
     landing = open_tree(checkout, directory, 0, tip)
-    known, path = home.stories, listed_in(home)
+    known, path = home.stories, home.listed
     if book.own_list is None and known is not None:  # found out once, when the run begins
         own, seen = True, book.seen
         if path:

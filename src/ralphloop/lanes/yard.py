@@ -108,16 +108,12 @@ class Yard(msgspec.Struct):
         self.book = msgspec.structs.replace(self.book, **changes)
         self.journal.save_part(self.runner.run, self.book)
 
-    @property
-    def listed(self) -> str:
-        return listed_in(self.home)
-
     def lane(self, number: int) -> Lane:
         """The lane of this number, opened or made where it has not been yet."""
         if number not in self.lanes:
             place = open_tree(self.checkout, self.directory, number, self.tip())
             self.hold(place)
-            setup = setup_in(self.home, place, listed=self.listed)
+            setup = setup_in(self.home, place, listed=self.home.listed)
             runner = msgspec.structs.replace(
                 self.runner,
                 setup=setup,
@@ -143,14 +139,6 @@ def repository_of(setup: Setup) -> Repository:
     if setup.repo is None:
         raise UsageError("lanes are work trees of a git repository, and there is none", "git init")
     return setup.repo
-
-
-def listed_in(home: Setup) -> str:
-    """The story file, from the repository's root; empty where it lies elsewhere."""
-    known, root = home.stories, repository_of(home).root.resolve()
-    real = known.path.resolve() if known else root
-    inside = real != root and real.is_relative_to(root)
-    return real.relative_to(root).as_posix() if inside else ""
 
 
 def setup_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -> Setup:
@@ -245,7 +233,7 @@ def saved(yard: Yard, lane: Lane, ref: str, *, known: str = "") -> Steps[str]:
     prefix = project_prefix(yard.checkout.root, yard.home.project.root)
     # What of a lane's files never lands: it is written once, where it lands.
     leave = [*never_committed(prefix).patterns, f"{prefix}{PROGRESS_VIEW}"]
-    leave += [yard.listed] if yard.book.own_list and yard.listed else []
+    leave += [yard.home.listed] if yard.book.own_list and yard.home.listed else []
     base = note.base or place.repo.head() or yard.tip()
     words = f"{note.story or 'left'}: work of lane {lane.number}"
     return (yield from aside(lambda _: work_of(place, base, leave, words, ref, known=known)))

@@ -45,7 +45,7 @@ def apply_effects(
 ) -> Steps[None]:
     """Do what is owed; without `settle` a progress entry is ensured while the next agent works."""
     runner.settle()
-    root = runner.setup.project.root
+    root, repo = runner.setup.project.root, runner.setup.repo
     for effect in effects:
         kill_point(f"effect.{effect.kind}.before")
         match effect:
@@ -53,16 +53,16 @@ def apply_effects(
                 runner.mark({effect.story: True})
             case AddProgress():
                 add_progress(root / PROGRESS_VIEW, runner.run, number, effect, root=root)
-            case SaveLeftovers():
-                yield from _set_aside(runner, number, effect)
-            case CommitStory():
-                yield from _commit(runner, number, effect)
+            case SaveLeftovers() if repo is not None:
+                yield from _set_aside(runner, repo, number, effect)
+            case CommitStory() if repo is not None:
+                yield from _commit(runner, repo, number, effect)
         kill_point(f"effect.{effect.kind}.after")
     runner.unsettled = number
     if settle or not all(isinstance(effect, AddProgress) for effect in effects):
         runner.settle()
     if any(isinstance(effect, CommitStory | SaveLeftovers) for effect in effects):
-        runner.seen, repo = None, runner.setup.repo
+        runner.seen = None
         runner.expected_head = (repo.head() if repo else None) or ""
         if runner.lane or runner.setup.lands_on:
             return  # what other lanes have measured is needed as well
@@ -74,14 +74,11 @@ def apply_effects(
         runner.measure.prune(filter(None, {*trees, runner.session.frozen.start_tree}))
 
 
-def _set_aside(runner: Runner, number: int, effect: SaveLeftovers) -> Steps[None]:
+def _set_aside(runner: Runner, repo: Repository, number: int, effect: SaveLeftovers) -> Steps[None]:
     """Save what the story left behind and clean up after it; the next story is told otherwise."""
-    repo, story = runner.setup.repo, effect.story
-    if repo is None:
-        return
     from ralphloop.repo.set_aside import set_aside
 
-    frozen = runner.session.frozen
+    story, frozen = effect.story, runner.session.frozen
     work = partial(
         set_aside,
         repo,
@@ -120,13 +117,11 @@ def second_chance(runner: Runner, story: str) -> SecondChance:
     return SecondChance(story=story, told=told, tree=before.tree, head=before.head or "")
 
 
-def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
+def _commit(runner: Runner, repo: Repository, number: int, effect: CommitStory) -> Steps[None]:
     """Commit the story and land it; what could not be committed has not passed."""
     from ralphloop.repo.commit import find_commit
 
-    repo, story, failure = runner.setup.repo, effect.story, ""
-    if repo is None:
-        return
+    story, failure = effect.story, ""
     if found := find_commit(repo, run=runner.run, iteration=number):
         if differs := _difference(runner, effect, found, effect.tree):
             runner.intervene(Committed(story=story, differs=differs))
@@ -146,7 +141,7 @@ def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
     state = runner.session.story(story)
     if before is Standing.PASSED and state.standing is Standing.SET_ASIDE:
         leftovers = SaveLeftovers(story=story, tree=state.start_tree, head=state.start_head)
-        yield from _set_aside(runner, number, leftovers)
+        yield from _set_aside(runner, repo, number, leftovers)
 
 
 def _committed(runner: Runner, repo: Repository, number: int, effect: CommitStory) -> Steps[str]:
@@ -232,13 +227,11 @@ def take_back(runner: Runner, *, agent_ran: bool = True) -> dict[str, str]:
     }
     gone = _unproven(runner, passed) if passed else {}
     if gone and not agent_ran:  # what the story file in HEAD calls passed is a person's word
-        repo, file, said = runner.setup.repo, runner.setup.stories, set[str]()
-        real = file.path.resolve() if file else None
-        if repo is not None and real is not None and real.is_relative_to(repo.root):
-            path = real.relative_to(repo.root).as_posix()
+        repo, path, said = runner.setup.repo, runner.setup.listed, set[str]()
+        if repo is not None and path:
             shown = repo.git.attempt("cat-file", "blob", f"HEAD:{path}")
             with suppress(InputError):  # none is committed there, or none that can be read
-                listed = load(real, data=shown.stdout).list.stories
+                listed = load(repo.root / path, data=shown.stdout).list.stories
                 said = {story.id for story in listed if story.passes}
         vouched = [story for story, reason in gone.items() if story in said and "commit" in reason]
         runner.intervene(Vouched(stories=tuple(vouched)))

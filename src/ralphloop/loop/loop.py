@@ -24,12 +24,8 @@ TO_BE_CHECKED = (
     " agent"
 )
 _VIEWS_S = 0.25
-_DECIDED_BY_STORIES = (
-    ExitDecision.BLOCKED,
-    ExitDecision.CONTINUE,
-    ExitDecision.NO_RUNNABLE_STORY,
-    ExitDecision.PROJECT_COMPLETE,
-)
+# What the stories alone decide, and only when nobody works on one of them.
+NOT_NOW = (ExitDecision.CONTINUE, ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY)
 
 
 async def run_loop(runner: Runner) -> Decision:
@@ -154,7 +150,7 @@ def concluded(runner: Runner, judged: Judged, *, settle: bool = True) -> Steps[D
     decision = step.decision
     runner.publish(every_s=_VIEWS_S)
     if step.verdict.passed and not has_passed(runner, begun.story, begun.number):
-        return None if decision.word in _DECIDED_BY_STORIES else decision
+        return None if decision.word in (*NOT_NOW, ExitDecision.PROJECT_COMPLETE) else decision
     if decision.word is ExitDecision.INTERRUPTED and runner.stop.requested:
         return interrupted(runner)  # only we know whether it was a person or a signal
     if decision.word is ExitDecision.CONTINUE or not_upheld(runner, decision):
@@ -194,6 +190,7 @@ def interrupted(runner: Runner) -> Decision:
 def by_name(runner: Runner, decision: Decision) -> Decision:
     """The same decision with the stories by name, unless the last look shows them open again."""
     stories, states = runner.story_list(), runner.session.stories
-    only, last = runner.setup.options.only, runner.last_block()
-    named = ending(decision, stories, states, only=only, last=last)
+    newest = runner.journal.latest_iterations(runner.run, 1)
+    last = newest[0].record.analysis.status if newest else None
+    named = ending(decision, stories, states, only=runner.setup.options.only, last=last)
     return decision if named != decision and not_upheld(runner, named) else named

@@ -116,6 +116,14 @@ class Setup(Value, kw_only=True):
         return relative(self.stories.path, self.project.root) if self.stories else ""
 
     @property
+    def listed(self) -> str:
+        """The story file, from the repository's root; empty where it lies elsewhere."""
+        if self.repo is None or self.stories is None:
+            return ""
+        real, root = self.stories.path.resolve(), self.repo.root.resolve()
+        return real.relative_to(root).as_posix() if real.is_relative_to(root) else ""
+
+    @property
     def is_errand(self) -> bool:
         """One story of the command line, which leaves the project's own list alone."""
         return self.source_name.startswith(ERRANDS)

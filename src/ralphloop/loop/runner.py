@@ -35,7 +35,6 @@ from ralphloop.proc.steps import Steps, StopSignal, aside
 from ralphloop.repo.snapshot import PlainSnapshotter, Snapshot, Snapshotter
 from ralphloop.stories.source import StoryFile, load, read
 from ralphloop.text.durations import iso
-from ralphloop.text.status_block import StatusBlock
 
 if TYPE_CHECKING:
     from ralphloop.repo.checks import Check
@@ -297,10 +296,6 @@ class Runner(msgspec.Struct, kw_only=True):
         states = self.session.stories.items()
         passed = {name: True for name, one in states if one.standing is Standing.PASSED}
         return stories.with_passes(passed) if stories else None
-
-    def last_block(self) -> StatusBlock | None:
-        newest = self.journal.latest_iterations(self.run, 1)
-        return newest[0].record.analysis.status if newest else None
 
     def publish(self, *, every_s: float = 0.0) -> None:
         """Write the views, at most so often; one that cannot be written is no reason to stop."""
