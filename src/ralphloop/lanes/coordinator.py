@@ -23,7 +23,7 @@ from ralphloop.lanes.yard import Lane, Yard, take_up
 from ralphloop.loop.agent import run_agent
 from ralphloop.loop.begin import begin
 from ralphloop.loop.judging import Judged, judge
-from ralphloop.loop.loop import NOT_NOW, by_name, interrupted, listed, not_again, saw_verify
+from ralphloop.loop.loop import NOT_NOW, by_name, listed, not_again, saw_verify
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
@@ -109,8 +109,6 @@ class Coordinator:
         while True:
             if decision := not_again(runner) or await wait_if_needed(runner):
                 return decision
-            if runner.stop.requested:
-                return interrupted(runner)
             outage, self._outage = self._outage, None
             if outage and (decision := await wait_after(runner, outage)):
                 return decision
@@ -179,7 +177,7 @@ class Coordinator:
             await self._with_room(lambda: take_up(self.yard, lane, choice))
             await beside(saw_verify(runner, choice.story))
             if runner.stop.requested:
-                return interrupted(runner)
+                return runner.interrupted
             begun = begin(runner, choice.story, runner.as_known(runner.story_list()))
             watch(self.yard, lane, begun)
             result = await run_agent(runner, begun)
@@ -233,13 +231,13 @@ class Coordinator:
                 runner.sink(runner.made(told))
                 self._told = told
             await asyncio.sleep(_NO_ROOM_S)
-        return interrupted(runner) if runner.stop.requested else decision
+        return runner.interrupted if runner.stop.requested else decision
 
     async def _concluded(self, lane: Lane, judged: Judged) -> Decision | None:
         """Write it down; where it would pass, in its turn and where it lands."""
         runner, begun = self.runner, judged.begun
         if judged.cut_short:
-            raise _Over(interrupted(runner))
+            raise _Over(runner.interrupted)
         if not judged.step.verdict.passed:
             return await self._written(lane, judged)
         story = begun.story.id if begun.story else ""
@@ -254,7 +252,7 @@ class Coordinator:
             await self._with_room(tell)
             async with self._queue:
                 if runner.stop.requested:
-                    raise _Over(interrupted(runner))
+                    raise _Over(runner.interrupted)
                 decision = await self._written(lane, judged)
                 runner.read = None
                 runner.publish(every_s=_VIEWS_S)
@@ -266,8 +264,8 @@ class Coordinator:
     async def _written(self, lane: Lane, judged: Judged) -> Decision | None:
         decision = await self._with_room(lambda: concluded(self.yard, lane, judged))
         if decision is None:
-            raise _Over(interrupted(self.runner))
+            raise _Over(self.runner.interrupted)
         if decision.word is ExitDecision.INTERRUPTED:
-            return interrupted(self.runner) if self.runner.stop.requested else None
+            return self.runner.interrupted if self.runner.stop.requested else None
         # That nothing is left to do is found out when nobody works.
         return None if decision.word in NOT_NOW else decision

@@ -14,7 +14,7 @@ from ralphloop.atomic import kill_point
 from ralphloop.core.events import StoryReturned
 from ralphloop.core.iteration import AddProgress, CommitStory
 from ralphloop.core.model import CheckStatus, Decision, Returned
-from ralphloop.core.run_state import LaneNote, Standing
+from ralphloop.core.run_state import Standing
 from ralphloop.core.step import step
 from ralphloop.errors import RepositoryError
 from ralphloop.journal.records import IterationRecord
@@ -106,8 +106,7 @@ def settle(yard: Yard, number: int, story: str, iteration: int) -> None:
         ref = ref_name(yard.runner.run, iteration, "lanes")
         yard.landing.git.attempt("update-ref", "-d", ref)
     if standing in (Standing.PASSED, Standing.SET_ASIDE) and yard.note(number).story == story:
-        kept = LaneNote(base=yard.note(number).base, work=yard.note(number).work)
-        yard.keep(lanes={**yard.book.lanes, number: kept})
+        yard.write(number, story="")
 
 
 def tried_to_land(yard: Yard, lane: Lane, judged: Judged) -> Steps[Judged]:

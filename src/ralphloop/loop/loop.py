@@ -58,8 +58,6 @@ async def _before(runner: Runner) -> Decision | None:
     while True:
         if decision := not_again(runner) or await wait_if_needed(runner):
             return decision
-        if runner.stop.requested:
-            return interrupted(runner)  # that is what ended the wait
         now, expected, repo = runner.tree(), runner.expected_head, runner.setup.repo
         if reason := trouble(runner, now):
             if decision := await hold(runner, reason):
@@ -77,7 +75,7 @@ async def _before(runner: Runner) -> Decision | None:
 def not_again(runner: Runner) -> Decision | None:
     """What ends the run instead of another start."""
     if runner.stop.requested:
-        return interrupted(runner)
+        return runner.interrupted
     if runner.session.state.breaker.circuit is Circuit.OPEN:
         runner.intervene(CooledDown(at=runner.clock()))
     circuit = runner.session.state.breaker
@@ -132,7 +130,7 @@ async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     judged = await beside(judge(runner, begun, await run_agent(runner, begun)))
     if judged.cut_short:  # among the checks: it stays unfinished, for them to be run again
         runner.owed_usd = judged.step.spent.cost_usd
-        stopped, words = interrupted(runner), TO_BE_CHECKED.format(begun.number)
+        stopped, words = runner.interrupted, TO_BE_CHECKED.format(begun.number)
         return msgspec.structs.replace(stopped, reasons=(*stopped.reasons, words))
     decision = await beside(concluded(runner, judged, settle=False))
     is_outage = judged.step.analysis.outcome.is_infrastructure
@@ -152,7 +150,7 @@ def concluded(runner: Runner, judged: Judged, *, settle: bool = True) -> Steps[D
     if step.verdict.passed and not has_passed(runner, begun.story, begun.number):
         return None if decision.word in (*NOT_NOW, ExitDecision.PROJECT_COMPLETE) else decision
     if decision.word is ExitDecision.INTERRUPTED and runner.stop.requested:
-        return interrupted(runner)  # only we know whether it was a person or a signal
+        return runner.interrupted  # only we know whether it was a person or a signal
     if decision.word is ExitDecision.CONTINUE or not_upheld(runner, decision):
         return None
     return by_name(runner, decision)
@@ -181,10 +179,6 @@ def has_passed(runner: Runner, story: Story | None, number: int) -> bool:
     held_back = StorySetAside if state.standing is Standing.SET_ASIDE else StoryReopened
     runner.emit(held_back(story=story.id, title=story.title, reason=state.reason), number)
     return False
-
-
-def interrupted(runner: Runner) -> Decision:
-    return Decision(word=ExitDecision.INTERRUPTED, reasons=(runner.stop.reason or "stopped",))
 
 
 def by_name(runner: Runner, decision: Decision) -> Decision:

@@ -14,7 +14,7 @@ from ralphloop.core.breaker import BreakerState, moves
 from ralphloop.core.events import CircuitChanged, Event, LoopEvent, Waiting
 from ralphloop.core.grading import VERIFY
 from ralphloop.core.interventions import AnyIntervention
-from ralphloop.core.model import CheckResult, CheckStatus, Story, StoryList
+from ralphloop.core.model import CheckResult, CheckStatus, Decision, ExitDecision, Story, StoryList
 from ralphloop.core.policy import HOUR, Limits, Policy, money_left, raised
 from ralphloop.core.run_state import Desk, Session, Standing
 from ralphloop.core.totals import Totals
@@ -138,6 +138,10 @@ class Runner(msgspec.Struct, kw_only=True):
         """Dollars that the next start may use, or None without a limit."""
         left = money_left(self.limits, self.totals())
         return left if left is None or self.share is None else self.share(left)
+
+    @property
+    def interrupted(self) -> Decision:
+        return Decision(word=ExitDecision.INTERRUPTED, reasons=(self.stop.reason or "stopped",))
 
     def made(self, what: Event, iteration: int | None = None) -> LoopEvent:
         """An event of now, for a caller that writes it with something else."""

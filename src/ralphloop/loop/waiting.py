@@ -30,7 +30,7 @@ async def wait_if_needed(runner: Runner) -> Decision | None:
     elif pending is not None:
         decision = await _wait(runner, pending.kind, pending.reason, pending.until)
     # Hold while a person, or the state of the machine, says so.
-    while decision is None and (paused := runner.session.desk.paused) and not runner.stop.requested:
+    while decision is None and (paused := runner.session.desk.paused):
         until = runner.clock() + HOUR
         decision = await _wait(runner, "pause", paused, until, while_paused=True)
     # No more than so many starts an hour.
@@ -117,7 +117,7 @@ def _refuse(runner: Runner, kind: str, reason: str, seconds: float) -> Decision 
 
 
 async def _sleep(runner: Runner, until: float, *, while_paused: bool) -> Decision | None:
-    """Sleep in steps; a stop, a resumed pause or a budget that runs out ends it."""
+    """Sleep in steps; a stop, a resumed pause or a budget that runs out ends it, and says so."""
     import asyncio
 
     beats = 0
@@ -128,10 +128,10 @@ async def _sleep(runner: Runner, until: float, *, while_paused: bool) -> Decisio
             pass  # the step is over
         handle_requests(runner)
         if while_paused and not runner.session.desk.paused:
-            return None
+            break
         beats += 1
         if beats % _HEARTBEAT_EVERY:
             continue
         if over := reached(runner.limits, runner.totals(), runner.clock()):
             return over
-    return None
+    return runner.interrupted if runner.stop.requested else None
