@@ -70,16 +70,8 @@ def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
 
 
 def _opened(setup: Setup, journal: Journal, run: str, asked: Ledger, said: list[str]) -> Turn:
-    patience = Patience()
-    new = Runner(
-        setup=setup,
-        session=Session(run=run),
-        journal=journal,
-        measure=measure_of(setup),
-        stop=StopSignal(),
-        tell=said.append,
-        patience=patience,
-    )
+    patience, tools = Patience(), (journal, measure_of(setup), StopSignal())
+    new = Runner(setup, Session(run=run), *tools, tell=said.append, patience=patience)
     try:
         runner = in_turn(open_runner(new))
     except CircuitOpen as error:

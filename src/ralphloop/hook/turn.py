@@ -194,14 +194,9 @@ def taken_up(call: Call, journal: Journal, record: RunRecord) -> Turn:
 
         setup = confine(setup)
     session = journal.session(record.id)
-    runner = Runner(
-        setup=setup,
-        session=session,
-        journal=journal,
-        measure=measure_of(setup),
-        stop=StopSignal(),
-        patience=Patience(session.frozen.baseline, slow=ledger.slow_checks),
-    )
+    patience = Patience(session.frozen.baseline, slow=ledger.slow_checks)
+    tools = journal, measure_of(setup), StopSignal()
+    runner = Runner(setup, session, *tools, patience=patience)
     runner.restored()
     return Turn(runner, ledger)
 

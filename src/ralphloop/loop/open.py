@@ -91,16 +91,8 @@ def held(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> Iterator[
         places = {setup.project.root, *lock.held, *filter(Path.is_dir, directory.iterdir())}
         for place in places | ({setup.stories.path.parent} if setup.stories else set()):
             clean_leftovers(place, now=now)
-        yield Runner(
-            setup=setup,
-            session=Session(run=run),
-            journal=journal,
-            measure=measure_of(setup),
-            stop=stop,
-            sink=sink,
-            tell=tell,
-            lock=lock,
-        )
+        new = Session(run=run)
+        yield Runner(setup, new, journal, measure_of(setup), stop, sink=sink, tell=tell, lock=lock)
 
 
 async def carried(runner: Runner, loop: Callable[[Runner], Awaitable[Decision]]) -> EndedRun:

@@ -84,7 +84,7 @@ class Patience:
         return results if any(it.status is CheckStatus.FAILED for it in results) else ()
 
 
-class Runner(msgspec.Struct, kw_only=True):
+class Runner(msgspec.Struct):
     setup: Setup
     session: Session
     journal: Journal
