@@ -55,7 +55,6 @@ class Coordinator:
         self._queued = 0
         self._tasks: dict[asyncio.Task[Decision | None], Lane] = {}
         self._outage: Judged | None = None  # a start that came to nothing, to be waited for
-        self._told: Waiting | None = None  # what could be said, but not written
         self._stories: StoryList | None = None
         self._edits = Edits(yard)
         self._met_full = 0  # how often the disk was found to be full
@@ -223,13 +222,13 @@ class Coordinator:
     async def _held(self, full: str) -> Decision | None:
         """Wait a little for room; where not even that can be written down, all the same."""
         runner, decision, reason = self.runner, None, f"{full}; {_ROOM_HELPS}"
+        is_new = reason != runner.held_for
         try:
             decision = await hold(runner, reason)
             decision = decision or reached(runner.limits.of_time, runner.totals(), runner.clock())
         except RalphError:
-            if self._told != (told := Waiting(kind="pause", reason=reason)):
-                runner.sink(runner.made(told))
-                self._told = told
+            if is_new:  # it can be said, but not written
+                runner.sink(runner.made(Waiting(kind="pause", reason=reason)))
             await asyncio.sleep(_NO_ROOM_S)
         return runner.interrupted if runner.stop.requested else decision
 

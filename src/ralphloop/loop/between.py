@@ -47,7 +47,6 @@ class Between(msgspec.Struct):
     session: Session
     config: Config
     stories: StoryList | None
-    is_resumable: bool
 
     def intervene(self, change: AnyIntervention) -> None:
         self.journal.intervene(self.session, change, policy_of(self.config), now=time.time())
@@ -63,13 +62,14 @@ def ask_between_runs(project: Project, kind: str, wish: Wish) -> str:
             change, answer = wished(session, between.story, kind, wish, now)
         except Refused as error:
             raise UsageError(str(error), _LOOK) from None
-        if isinstance(change, Extra) and not between.is_resumable:
-            lacking = "there is no unfinished run to raise it for"
-            raise UsageError(f"{lacking}; `ralph run --max-cost` sets the next", _LOOK)
         if isinstance(change, str):  # for the prompts of whatever run comes next
             known = Desk(notes=tuple(journal.meta(NOTES_KEY) or ()))
             journal.set_meta(NOTES_KEY, known.noted(change).notes)
         elif isinstance(change, Extra):
+            candidate = journal.resume_candidate(now)
+            if candidate is None or candidate.expired:
+                lacking = "there is no unfinished run to raise it for"
+                raise UsageError(f"{lacking}; `ralph run --max-cost` sets the next", _LOOK)
             journal.save_part(session.run, msgspec.structs.replace(session.desk, extra=change))
         else:
             between.intervene(change)
@@ -162,6 +162,4 @@ def _held(project: Project, story: str) -> Iterator[Between]:
         stories, problem = listed(project, record, config)
         if problem:
             raise InputError(problem, "`ralph doctor` checks the story list.")
-        candidate = journal.resume_candidate(now)
-        is_resumable = candidate is not None and not candidate.expired
-        yield Between(journal, journal.session(record.id), config, stories, is_resumable)
+        yield Between(journal, journal.session(record.id), config, stories)

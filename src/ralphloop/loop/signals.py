@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ralphloop.errors import ExitCode
@@ -54,16 +54,13 @@ _WAYS = (
 
 
 @contextmanager
-def kept_awake(*, wanted: bool) -> Iterator[str]:
-    """Yields what keeps the machine awake, or nothing; never a reason not to run."""
+def kept_awake(*, wanted: bool) -> Iterator[None]:
+    """Keep the machine awake where something can; never a reason not to run."""
     argv = next((way for way in _WAYS if shutil.which(way[0])), None) if wanted else None
-    try:
-        helper = spawn(argv) if argv else None
-    except OSError:
-        helper = None
-    try:
-        yield argv[0] if argv and helper else ""
-    finally:
-        if helper is not None:
-            helper.terminate()
-            helper.wait()
+    with ExitStack() as ending:
+        if argv:
+            with suppress(OSError):
+                helper = spawn(argv)
+                ending.callback(helper.wait)
+                ending.callback(helper.terminate)  # which comes first
+        yield
