@@ -1,11 +1,11 @@
 """Checks across stories, all linear: ids are unique, dependencies exist and can be worked off."""
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ralphloop.core.model import Story, StoryList
-from ralphloop.core.planning import rank, ready
+from ralphloop.core.planning import rank
 from ralphloop.stories.names import label, labels, quoted
 from ralphloop.stories.shapes import Listing, Problems, dependency_place
 from ralphloop.text.plain import closest
@@ -71,37 +71,28 @@ def plan(
     story_list: StoryList, *, unavailable: Mapping[str, str] | None = None
 ) -> list[PlannedStory]:
     """Every open story: first those that run, in order if each passes, then those that cannot."""
+    from graphlib import TopologicalSorter
+
     apart = unavailable or {}
-    running = _simulate(story_list, apart)
     done = {story.id for story in story_list.stories if story.passes}
-    done.update(story.id for story in running)
-    steps = []
-    for story in running:
+    left = {story.id: story for story in story_list.stories if not story.passes}
+    sorter = TopologicalSorter({name: {*one.depends_on} - done for name, one in left.items()})
+    sorter.prepare()
+    able, steps = list[tuple[object, Story]](), list[PlannedStory]()  # what is able: a heap
+    while True:
+        for name in sorter.get_ready():
+            if name in left and name not in apart:
+                heapq.heappush(able, (rank(left[name]), left[name]))
+        if not able:
+            break
+        _, story = heapq.heappop(able)
+        sorter.done(story.id)
+        done.add(story.id)
         why = "no priority" if story.priority is None else f"priority {story.priority:.15g}"
         after = f", after {labels(story.depends_on)}" if story.depends_on else ""
         steps.append(PlannedStory(story, f"{why}{after}", runs=True))
-    for story in story_list.stories:
+    for story in left.values():
         if story.id not in done:
             waits = f"waits for {labels([name for name in story.depends_on if name not in done])}"
             steps.append(PlannedStory(story, apart.get(story.id) or waits, runs=False))
     return steps
-
-
-def _simulate(story_list: StoryList, unavailable: Collection[str]) -> list[Story]:
-    passed = {story.id for story in story_list.stories if story.passes}
-    missing = {story.id: len(set(story.depends_on) - passed) for story in story_list.stories}
-    dependents: dict[str, list[Story]] = {}
-    for story in story_list.stories:
-        for name in story.depends_on:
-            dependents.setdefault(name, []).append(story)
-    heap = [(rank(story), story) for story in ready(story_list, unavailable=unavailable)]
-    heapq.heapify(heap)
-    order: list[Story] = []
-    while heap:
-        story = heapq.heappop(heap)[1]
-        order.append(story)
-        for other in dependents.get(story.id, ()):
-            missing[other.id] -= 1
-            if not missing[other.id] and not other.passes and other.id not in unavailable:
-                heapq.heappush(heap, (rank(other), other))
-    return order
