@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ralphloop.core.planning import ready
-from ralphloop.stories.source import load
+from ralphloop.stories.source import load, mark
 
 STORIES = 10_000
 ROUNDS = 5
@@ -45,10 +45,9 @@ def write_prd(path: Path, count: int = STORIES) -> None:
 
 def load_next_mark(path: Path) -> None:
     """What the loop does with the file around one story."""
-    file = load(path)
-    story = next(iter(ready(file.list)), None)
+    story = next(iter(ready(load(path).list)), None)
     if story is not None:
-        file.mark(story.id, True)
+        mark(path, {story.id: True})
 
 
 def plain_json(path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.core.model import Story
-from ralphloop.stories.source import Changes, compare, load
+from ralphloop.stories.source import Changes, compare, load, mark
 from tests.stories.builders import raw_story, story, story_list, write_prd
 
 FULL: dict[str, object] = {
@@ -36,7 +36,6 @@ def test_a_changed_mark_is_a_claim_to_put_back() -> None:
     before = story_list(story("A"), story("B", passes=True), story("C"))
     after = story_list(story("A", passes=True), story("B"), story("C"))
     found = compare(before, after)
-    assert found.passes_flipped == {"A": True, "B": False}
     assert found.marks_to_restore == {"A": False, "B": True}
     assert not found.weakened
 
@@ -44,7 +43,7 @@ def test_a_changed_mark_is_a_claim_to_put_back() -> None:
 def test_a_new_story_that_arrives_as_passed_is_a_claim_too() -> None:
     """An agent cannot add finished work."""
     found = compare(story_list(story("A")), story_list(story("A"), story("B", passes=True)))
-    assert found.passes_flipped == {"B": True}
+    assert found.marks_to_restore == {"B": False}
 
 
 def test_C15_open_stories_that_were_deleted_are_not_done() -> None:
@@ -117,6 +116,5 @@ def test_claims_found_in_a_file_can_be_put_back_in_it(tmp_path: Path) -> None:
     path.write_bytes(
         original.replace(b"true", b"0").replace(b"false", b"true").replace(b"0", b"false")
     )
-    after = load(path)
-    after.mark_all(compare(before.list, after.list).marks_to_restore)
+    mark(path, compare(before.list, load(path).list).marks_to_restore)
     assert path.read_bytes() == original

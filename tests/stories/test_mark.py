@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ralphloop.errors import InputError, RepositoryError
 from ralphloop.stories import source
-from ralphloop.stories.source import load
+from ralphloop.stories.source import load, mark
 from tests.kill_points import to_be_killed_at
 from tests.stories.builders import raw_story, write_prd, write_text
 
@@ -93,7 +93,7 @@ def test_only_the_value_of_the_mark_changes(
     path = tmp_path_factory.getbasetemp() / "prd.json"
     slot = json.dumps(SLOT).encode()
     path.write_bytes(template.replace(slot, json.dumps(not passes).encode()))
-    load(path).mark(f"S-{prd[1]}", passes)
+    mark(path, {f"S-{prd[1]}": passes})
     assert path.read_bytes() == template.replace(slot, json.dumps(passes).encode())
 
 
@@ -105,7 +105,7 @@ def test_a_missing_mark_is_added_in_the_style_of_the_file(
     """A story without `passes` gets one as its last key, as if the file had been written so."""
     path = tmp_path_factory.getbasetemp() / "prd.json"
     path.write_bytes(written(prd[0], style))
-    load(path).mark(f"S-{prd[1]}", True)
+    mark(path, {f"S-{prd[1]}": True})
     prd[0]["userStories"][prd[1]]["passes"] = True
     assert path.read_bytes() == written(prd[0], style)
 
@@ -117,7 +117,7 @@ def test_odd_spacing_and_escapes_survive(tmp_path: Path) -> None:
         '    {"id":"B","title":"b","passes":false}] ,"z":[ ]}'
     )
     path = write_text(tmp_path, text)
-    load(path).mark("A", True)
+    mark(path, {"A": True})
     assert path.read_bytes() == text.replace("\tfalse ,", "\ttrue ,").encode()
 
 
@@ -138,7 +138,7 @@ def test_odd_spacing_and_escapes_survive(tmp_path: Path) -> None:
 def test_the_field_that_counts_is_the_one_written(tmp_path: Path, before: str, after: str) -> None:
     """`passes` is written where it is, or where no status stands; else the status is."""
     path = write_text(tmp_path, f'{{"userStories": [{before}]}}')
-    load(path).mark("1", True)
+    mark(path, {"1": True})
     assert path.read_text() == f'{{"userStories": [{after}]}}'
     assert load(path).list.stories[0].passes
 
@@ -151,9 +151,8 @@ def test_a_status_is_written_in_the_words_of_the_file(tmp_path: Path) -> None:
         raw_story("B", status="todo"),
         raw_story("C", status="doing"),
     )
-    file = load(path)
-    file.mark("C", True)
-    file.mark("A", False)
+    mark(path, {"C": True})
+    mark(path, {"A": False})
     statuses = [raw["status"] for raw in json.loads(path.read_text())["userStories"]]
     assert statuses == ["todo", "todo", "Completed"]
 
@@ -161,11 +160,10 @@ def test_a_status_is_written_in_the_words_of_the_file(tmp_path: Path) -> None:
 def test_marking_twice_writes_once(tmp_path: Path) -> None:
     """A mark that is there already is not written again."""
     path = write_prd(tmp_path, raw_story("A"))
-    file = load(path)
-    file.mark("A", True)
+    mark(path, {"A": True})
     first = path.stat()
-    file.mark("A", True)
-    load(path).mark("A", True)
+    mark(path, {"A": True})
+    mark(path, {"A": True})
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (first.st_ino, first.st_mtime_ns)
 
 
@@ -173,32 +171,31 @@ def test_an_open_story_without_a_mark_needs_none(tmp_path: Path) -> None:
     """To say that a story is open, nothing is added to the file."""
     path = write_prd(tmp_path, raw_story("A"), raw_story("B", status="todo"))
     before = path.read_bytes()
-    load(path).mark_all({"A": False, "B": False})
+    mark(path, {"A": False, "B": False})
     assert path.read_bytes() == before
 
 
 def test_a_mark_of_the_wrong_type_is_replaced(tmp_path: Path) -> None:
     """What an agent wrote instead of true or false gives way to the supervisor's word."""
-    file = load(write_prd(tmp_path, raw_story("A"), raw_story("B")))
+    write_prd(tmp_path, raw_story("A"), raw_story("B"))
     path = write_prd(tmp_path, raw_story("A", passes="done"), raw_story("B", passes="done"))
-    file.mark_all({"A": True, "B": False})
+    mark(path, {"A": True, "B": False})
     assert [story.passes for story in load(path).list.stories] == [True, False]
 
 
 def test_a_mark_shows_in_the_list(tmp_path: Path) -> None:
-    """After marking, the loaded list says what the file says."""
+    """After marking, the list with the marks says what the file says."""
     path = write_prd(tmp_path, raw_story("A"), raw_story("B"))
-    file = load(path)
-    file.mark("B", True)
-    assert file.list == load(path).list
-    assert file.list.passed == 1
+    known = load(path).list
+    mark(path, {"B": True})
+    assert known.with_passes({"B": True}) == load(path).list
+    assert load(path).list.passed == 1
 
 
 def test_several_marks_are_one_write(tmp_path: Path) -> None:
     """Claims are put back together, in whatever order they are given."""
     path = write_prd(tmp_path, *(raw_story(n, passes=bool(n % 2)) for n in range(6)))
-    file = load(path)
-    file.mark_all({"5": False, "0": True, "3": False, "4": False})
+    mark(path, {"5": False, "0": True, "3": False, "4": False})
     assert [story.passes for story in load(path).list.stories] == [
         True,
         True,
@@ -211,10 +208,10 @@ def test_several_marks_are_one_write(tmp_path: Path) -> None:
 
 def test_an_edit_by_a_person_is_kept(tmp_path: Path) -> None:
     """What somebody changed since loading, around the mark, stays."""
-    file = load(write_prd(tmp_path, raw_story("A"), raw_story("B")))
+    write_prd(tmp_path, raw_story("A"), raw_story("B"))
     edited = {"userStories": [raw_story("New"), raw_story("A", title="Better words", x=1)], "y": 2}
     path = write_text(tmp_path, json.dumps(edited, indent=3))
-    file.mark("A", True)
+    mark(path, {"A": True})
     edited["userStories"][1]["passes"] = True  # type: ignore[index]
     assert path.read_text() == json.dumps(edited, indent=3)
 
@@ -247,9 +244,9 @@ def test_a_mark_that_met_an_edit_is_made_again(
 ) -> None:
     """Both the person's edit and our mark are in the file in the end."""
     path = write_prd(tmp_path, raw_story("A", passes=False))
-    file, edited = load(path), path.read_text().replace("Story A", "Other words")
+    edited = path.read_text().replace("Story A", "Other words")
     edit_before_each_write(monkeypatch, path, [edited])
-    file.mark("A", True)
+    mark(path, {"A": True})
     assert path.read_text() == edited.replace("false", "true")
 
 
@@ -258,10 +255,10 @@ def test_a_file_that_never_rests_is_an_error(
 ) -> None:
     """Somebody who saves the file all the time is named, and wins."""
     path = write_prd(tmp_path, raw_story("A"))
-    file, text = load(path), path.read_text()
+    text = path.read_text()
     edit_before_each_write(monkeypatch, path, (text + " " * n for n in range(1, 100)))
     with pytest.raises(RepositoryError, match="keeps changing the file"):
-        file.mark("A", True)
+        mark(path, {"A": True})
     assert path.read_text().strip() == text.strip()
 
 
@@ -278,19 +275,19 @@ def test_a_mark_that_has_no_place_any_more_is_an_error(
     tmp_path: Path, now: object, reason: str
 ) -> None:
     """If the story vanished or the file broke, nothing is written and the reason is said."""
-    file = load(write_prd(tmp_path, raw_story("A")))
+    write_prd(tmp_path, raw_story("A"))
     path = write_text(tmp_path, json.dumps(now))
     with pytest.raises(InputError, match=r"prd\.json: ") as caught:
-        file.mark("A", True)
+        mark(path, {"A": True})
     assert reason in caught.value.message
     assert path.read_text() == json.dumps(now)
 
 
 def test_a_problem_elsewhere_does_not_keep_a_mark_away(tmp_path: Path) -> None:
     """A mistake somebody made in another story meanwhile does not lose this one's result."""
-    file = load(write_prd(tmp_path, raw_story("A"), raw_story("B")))
+    write_prd(tmp_path, raw_story("A"), raw_story("B"))
     path = write_prd(tmp_path, raw_story("A"), {"id": "B", "dependsOn": ["nobody"]}, 7)
-    file.mark("A", True)
+    mark(path, {"A": True})
     assert json.loads(path.read_text())["userStories"][0]["passes"] is True
 
 
@@ -300,7 +297,7 @@ def test_mode_and_links_are_kept(tmp_path: Path) -> None:
     path.chmod(0o640)
     link = tmp_path / "link.json"
     link.symlink_to(path)
-    load(link).mark("A", True)
+    mark(link, {"A": True})
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert load(path).list.stories[0].passes
@@ -315,9 +312,8 @@ def test_a_link_that_leads_out_of_the_project_is_not_written_through(tmp_path: P
     inside = tmp_path / "inside"
     inside.mkdir()
     (inside / "prd.json").symlink_to(target)
-    file = load(inside / "prd.json", within=inside)
     with pytest.raises(RepositoryError):
-        file.mark("A", True)
+        mark(inside / "prd.json", {"A": True}, within=inside)
     assert target.read_bytes() == before
 
 
@@ -342,8 +338,8 @@ def test_a_crash_after_the_rename_leaves_the_new_file(tmp_path: Path) -> None:
 def mark_in_another_process(path: Path, kill_at: str) -> int:
     """Mark story A in a process of its own and give its exit code."""
     code = (
-        "import sys; from pathlib import Path; from ralphloop.stories.source import load;"
-        "load(Path(sys.argv[1])).mark('A', True)"
+        "import sys; from pathlib import Path; from ralphloop.stories.source import mark;"
+        "mark(Path(sys.argv[1]), {'A': True})"
     )
     return run_python(code, path, **(to_be_killed_at(kill_at) if kill_at else {}))
 
@@ -362,9 +358,9 @@ def test_a_disk_that_takes_no_more_is_named(tmp_path: Path) -> None:
     before = path.read_bytes()
     code = (
         "import resource, sys; from pathlib import Path;"
-        "from ralphloop.errors import RepositoryError; from ralphloop.stories.source import load;"
-        "file = load(Path(sys.argv[1])); resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))\n"
-        "try: file.mark('A', True)\n"
+        "from ralphloop.errors import RepositoryError; from ralphloop.stories.source import mark;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))\n"
+        "try: mark(Path(sys.argv[1]), {'A': True})\n"
         "except RepositoryError as error: sys.exit(int('prd.json' not in error.message))\n"
         "else: sys.exit(2)"
     )
@@ -381,7 +377,7 @@ def test_a_read_only_directory_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(RepositoryError, match=r"prd\.json"):
-            load(path).mark("A", True)
+            mark(path, {"A": True})
     finally:
         tmp_path.chmod(0o700)
     assert path.read_bytes() == before
@@ -392,5 +388,5 @@ def test_deeply_nested_unknown_data_is_kept(tmp_path: Path) -> None:
     deep = "[" * 200 + "]" * 200
     text = f'{{"userStories": [{{"id": "A", "deep": {deep}, "title": "t", "passes": false}}]}}'
     path = write_text(tmp_path, text)
-    load(path).mark("A", True)
+    mark(path, {"A": True})
     assert path.read_text() == text.replace("false", "true")

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from benchmarks.bench_stories import GOAL, best_cpu, load_next_mark, plain_json, write_prd
-from ralphloop.stories.source import load
+from ralphloop.stories.source import load, mark
 from tests.stories.builders import raw_story
 from tests.timing import assert_linear
 
@@ -30,7 +30,7 @@ def test_putting_back_thousands_of_claims_is_one_pass(tmp_path: Path) -> None:
 
     def marked(path: Path) -> None:
         file = load(path)
-        file.mark_all({story.id: True for story in file.list.stories})
+        mark(path, {story.id: True for story in file.list.stories})
 
     assert_linear(made, marked, 500)
     assert load(tmp_path / "4000.json").list.passed == 4000

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ralphloop.errors import InputError
-from ralphloop.stories.source import load
+from ralphloop.stories.source import load, mark
 from tests.stories.builders import complaint, write_text
 
 TASKS = """\
@@ -59,7 +59,7 @@ def test_a_tasks_file_gives_every_field(tmp_path: Path) -> None:
 def test_a_mark_changes_one_word(tmp_path: Path) -> None:
     """Comments, quotes, order and indentation survive a mark to the byte."""
     path = write_tasks(tmp_path, TASKS)
-    load(path).mark("T2", True)
+    mark(path, {"T2": True})
     assert path.read_text() == TASKS.replace("passes: false   #", "passes: true   #")
 
 
@@ -107,21 +107,21 @@ def test_a_mark_changes_one_word(tmp_path: Path) -> None:
 def test_a_mark_finds_its_place(tmp_path: Path, before: str, after: str) -> None:
     """A missing or empty mark is added where YAML allows it, in the file's own style."""
     path = write_tasks(tmp_path, before)
-    load(path).mark("A", True)
+    mark(path, {"A": True})
     assert path.read_bytes() == after.encode()
 
 
 def test_a_byte_order_mark_survives(tmp_path: Path) -> None:
     """A tasks file with a byte order mark keeps it, and its positions are right."""
     path = write_tasks(tmp_path, "\ufeff" + TASKS)
-    load(path).mark("T2", True)
+    mark(path, {"T2": True})
     assert path.read_text() == "\ufeff" + TASKS.replace("passes: false   #", "passes: true   #")
 
 
 def test_several_marks_in_one_write(tmp_path: Path) -> None:
     """Marks added and changed together all arrive."""
     path = write_tasks(tmp_path, TASKS)
-    load(path).mark_all({"3": True, "T1": False, "T2": True})
+    mark(path, {"3": True, "T1": False, "T2": True})
     assert [story.passes for story in load(path).list.stories] == [False, True, True]
 
 
@@ -130,7 +130,7 @@ def test_a_mark_without_a_place_is_refused(tmp_path: Path) -> None:
     text = "tasks:\n- id: |\n    A\n  title: |\n    t\n"
     path = write_tasks(tmp_path, text)
     with pytest.raises(InputError, match=r"tasks\[0\]: no place was found"):
-        load(path).mark("A\n", True)
+        mark(path, {"A\n": True})
     assert path.read_text() == text
 
 
@@ -144,14 +144,14 @@ def test_any_quoted_task_can_be_marked(
 ) -> None:
     """Whatever titles say, the marked task is passed and the others are what they were."""
     lines = ["# head", "tasks:"]
-    for number, (title, mark) in enumerate(tasks):
+    for number, (title, passes) in enumerate(tasks):
         quoted = title.replace("'", "''")
         lines += [f"  - id: T{number} # note", f"    title: 'x{quoted}' # {title}"]
-        lines += [f"    passes: {mark} # why"] if mark else []
+        lines += [f"    passes: {passes} # why"] if passes else []
     path = tmp_path_factory.getbasetemp() / "tasks.yaml"
     path.write_text("\n".join(lines) + "\n")
     before = load(path).list
-    load(path).mark("T0", True)
+    mark(path, {"T0": True})
     assert load(path).list == before.with_passes({"T0": True})
 
 

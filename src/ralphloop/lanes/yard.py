@@ -147,7 +147,7 @@ def setup_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -
     prefix = project_prefix(checkout.root, home.project.root)
     project, stories, within = Project(place.root / prefix, home.project.root), home.stories, None
     if stories is not None and listed:
-        stories = StoryFile(place.root / listed, stories.list, within=place.root)
+        stories = StoryFile(place.root / listed, stories.list)
         within = place.root
     specs = home.specs_dir
     if specs.is_relative_to(checkout.root):

@@ -32,7 +32,7 @@ from ralphloop.repo.snapshot import Snapshotter
 from ralphloop.repo.work_tree import Repository, never_progress, project_prefix
 from ralphloop.room import claim
 from ralphloop.stories.names import slug
-from ralphloop.stories.source import StoryFile
+from ralphloop.stories.source import mark
 from ralphloop.text.plain import clean, one_line
 
 _SEARCHED_RUNS = 200
@@ -101,7 +101,7 @@ def send_back(project: Project, story: str, why: str) -> str:
             undoing = without(repo, shows, never_progress(prefix, [listed_in]))
             count = len(between.session.story(story).answers) + 1
             ref = ref_name(between.session.run, count, f"rejected/{slug(story)}")
-        StoryFile(source, stories, within=source.parent).mark(story, False)
+        mark(source, {story: False}, within=source.parent)
         if shows:
             trailers = {"Ralph-Story": story, "Ralph-Kept": ref}
             subject = with_trailers(f'Revert "{story}: {one.title}"', trailers)

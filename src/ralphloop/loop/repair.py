@@ -260,7 +260,9 @@ def read_back(
         doubts += [f"story {story} asks for less: {words}" for words in what]
     return ListAfter(
         stories=now.with_passes(changes.marks_to_restore),
-        claimed=frozenset(story for story, passes in changes.passes_flipped.items() if passes),
+        claimed=frozenset(
+            story for story, passed in changes.marks_to_restore.items() if not passed
+        ),
         asked=tuple(story for story in wanted.stories if story.id in less)[:_MOST_ASKED],
         doubts=tuple(doubts),
     )

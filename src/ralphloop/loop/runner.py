@@ -33,7 +33,7 @@ from ralphloop.journal.views import (
 from ralphloop.loop.prepare import Setup
 from ralphloop.proc.steps import Steps, StopSignal, aside
 from ralphloop.repo.snapshot import PlainSnapshotter, Snapshot, Snapshotter
-from ralphloop.stories.source import StoryFile, load, read
+from ralphloop.stories.source import load, mark, read
 from ralphloop.text.durations import iso
 
 if TYPE_CHECKING:
@@ -290,10 +290,9 @@ class Runner(msgspec.Struct):
         if known is None or stories is None:
             return
         marks = {story: passes for story, passes in wanted.items() if stories.get(story)}
-        file = StoryFile(known.path, stories, within=self.setup.within)
-        before, after = file.mark_all(marks)
+        before, after = mark(known.path, marks, within=self.setup.within)
         is_known = self.read is not None and self.read[0] == before
-        self.read = (after, file.list) if is_known else None
+        self.read = (after, stories.with_passes(marks)) if is_known else None
 
     def as_known(self, stories: StoryList | None) -> StoryList | None:
         """The list with the marks the journal knows: a lane's own file is as old as its start."""

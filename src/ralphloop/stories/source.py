@@ -45,20 +45,9 @@ _BOMS = {
 }
 
 
-class StoryFile(msgspec.Struct, eq=False):
+class StoryFile(NamedTuple):
     path: Path
     list: StoryList
-    within: Path | None = None
-
-    def mark(self, story_id: str, passes: bool) -> None:
-        self.mark_all({story_id: passes})
-
-    def mark_all(self, wanted: Mapping[str, bool]) -> tuple[bytes, bytes]:
-        """Set several marks in one write; the content of the file before and after it."""
-        change = partial(marked, self.path, wanted=wanted)
-        before, after = rewrite(self.path, change, within=self.within)
-        self.list = self.list.with_passes(wanted)
-        return before, after
 
 
 def find_source(specs_dir: Path) -> Path:
@@ -74,17 +63,14 @@ def find_source(specs_dir: Path) -> Path:
     raise InputError(f"no prd.json or tasks.yaml in {specs_dir}", _WAYS_OUT)
 
 
-def load(path: Path, *, within: Path | None = None, data: bytes | None = None) -> StoryFile:
-    """Read and validate a story file, or `data` in its place; all that is wrong is one error.
-
-    Marks are written through links, but never to a file outside `within`.
-    """
+def load(path: Path, *, data: bytes | None = None) -> StoryFile:
+    """Read and validate a story file, or `data` in its place; all that is wrong is one error."""
     problems, listing = Problems(path), story_text(path, data).listing
     kind: ListKind = "tasks" if path.suffix in _YAML_SUFFIXES else "prd"
     story_list = shapes.read_list(listing, source=str(path), kind=kind, problems=problems)
     graph.check(story_list.stories, listing, problems)
     problems.raise_if_any()
-    return StoryFile(path, story_list, within=within)
+    return StoryFile(path, story_list)
 
 
 class StoryText(NamedTuple):
@@ -116,6 +102,13 @@ def story_text(path: Path, data: bytes | None = None) -> StoryText:
 
 def _format(path: Path) -> type[JsonDocument | YamlDocument]:
     return YamlDocument if path.suffix in _YAML_SUFFIXES else JsonDocument
+
+
+def mark(
+    path: Path, wanted: Mapping[str, bool], *, within: Path | None = None
+) -> tuple[bytes, bytes]:
+    """Set marks in one write, through no link out of `within`; the file before and after it."""
+    return rewrite(path, partial(marked, path, wanted=wanted), within=within)
 
 
 def marked(path: Path, data: bytes, wanted: Mapping[str, bool]) -> bytes:
@@ -234,14 +227,9 @@ def position(listing: Listing, story: str) -> int:
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """The difference between two readings of the list; empty means nothing of note."""
 
-    passes_flipped: dict[str, bool] = {}  # what the file says now
+    marks_to_restore: dict[str, bool] = {}  # what the file said, where it says otherwise
     removed: tuple[str, ...] = ()
     weakened: dict[str, tuple[str, ...]] = {}  # what less, in words
-
-    @property
-    def marks_to_restore(self) -> dict[str, bool]:
-        """What `StoryFile.mark_all` needs to put the claims back."""
-        return {story_id: not passes for story_id, passes in self.passes_flipped.items()}
 
 
 def compare(before: StoryList, after: StoryList) -> Changes:
@@ -251,8 +239,8 @@ def compare(before: StoryList, after: StoryList) -> Changes:
     passed = {story.id for story in before.stories if story.passes}
     return Changes(
         # A new story that arrives as passed is a claim as well.
-        passes_flipped={
-            name: story.passes for name, story in new.items() if story.passes != (name in passed)
+        marks_to_restore={
+            name: name in passed for name, story in new.items() if story.passes != (name in passed)
         },
         removed=tuple(name for name in old if name not in new),
         weakened={story.id: what for was, story in kept if (what := tuple(_weaker(was, story)))},
