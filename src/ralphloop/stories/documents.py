@@ -73,8 +73,6 @@ class JsonDocument:
             there = next((member for member in members if member.key == key), None)
             if there is not None:
                 splices.append((there.start, there.end, value))
-            elif not members:
-                splices.append((brace + 1, brace + 1, f'"{key}": {value}'))
             else:
                 last = members[-1]
                 comma = f",{text[brace + 1 : last.key_start] or ' '}"
@@ -239,24 +237,19 @@ def _json_complaint(error: json.JSONDecodeError) -> str:
 
 
 def _places(data: object) -> Iterator[tuple[str, object]]:
-    """Every value with its place; as iterators on a stack, for a file may be wide and deep."""
-    levels = [iter([("", data)])]
-    while levels:
-        entry = next(levels[-1], None)
-        if entry is None:
-            levels.pop()
-        else:
-            yield entry
-            levels.append(_inside(*entry))
-
-
-def _inside(place: str, value: object) -> Iterator[tuple[str, object]]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            step = f".{key}" if _PLAIN_KEY.fullmatch(key) else f"[{quoted(key)}]"
-            yield f"{place}{step}".removeprefix(".")[:_MAX_PLACE], inner
-    elif isinstance(value, list):
-        yield from ((f"{place}[{at}]"[:_MAX_PLACE], inner) for at, inner in enumerate(value))
+    """Every value with its place, in the order of the file; on a stack, for it may be deep."""
+    stack = [("", data)]
+    while stack:
+        place, value = stack.pop()
+        yield place, value
+        inside: list[tuple[str, object]] = []
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                step = f".{key}" if _PLAIN_KEY.fullmatch(key) else f"[{quoted(key)}]"
+                inside.append((f"{place}{step}".removeprefix(".")[:_MAX_PLACE], inner))
+        elif isinstance(value, list):
+            inside = [(f"{place}[{at}]"[:_MAX_PLACE], inner) for at, inner in enumerate(value)]
+        stack += reversed(inside)
 
 
 # --- YAML ------------------------------------------------------------------------------------
