@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ralphloop.stories.lint import KNOWN_KEYS
 from ralphloop.stories.source import load, story_text
+from ralphloop.text.lines import own_lines
 from ralphloop.text.plain import clean, one_line
 
 Entry = dict[str, object]  # one story in the shape of prd.json
@@ -62,12 +63,7 @@ def convert(text: str, name: str) -> Converted | None:
     text = clean(text)
     if text.lstrip().startswith("{"):
         return _story_file(text, Path("stdin.json"))
-    lines, fenced = list[str](), False
-    for line in text.splitlines():
-        if line.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-        elif not fenced:
-            lines.append(line)
+    lines = list(own_lines(text))
     return _headings(lines) or _checklist(lines)
 
 
