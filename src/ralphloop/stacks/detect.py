@@ -4,8 +4,8 @@ One TOML file for each stack says it in facts, as `docs/reference/configuration.
 `\\n` in a fact also fits the first line of its file.  Files in a directory of the user's come
 before ours, by file name.
 
-Nothing is run and nothing is searched recursively.  Files are read up to a bound, once; what cannot
-be read or parsed has no keys.
+Nothing is run and nothing is searched recursively.  Files are read up to a bound; what cannot be
+read or parsed has no keys.
 """
 
 import configparser
@@ -99,7 +99,6 @@ class Detected(msgspec.Struct, frozen=True, kw_only=True):
 class Directory:
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._texts: dict[Path, str] = {}
         self._documents: dict[str, object] = {}
 
     def meets(self, rule: StackRule) -> bool:
@@ -148,13 +147,9 @@ class Directory:
             return  # no such directory, or not ours to read: nothing matches
 
     def _text(self, path: Path) -> str:
-        if path not in self._texts:
-            self._texts[path] = ""
-            with suppress(OSError):  # what cannot be read says nothing
-                if path.is_file():
-                    data = read_regular(path, most=_LARGEST_FILE)
-                    self._texts[path] = data.decode("utf-8-sig", "replace")
-        return self._texts[path]
+        with suppress(OSError):  # what cannot be read says nothing
+            return read_regular(path, most=_LARGEST_FILE).decode("utf-8-sig", "replace")
+        return ""
 
     def _value(self, name: str, key: str) -> object:
         if name not in self._documents:
