@@ -32,12 +32,7 @@ _MOST = 12
 _MAX_STORY_TEXT = 6_000
 _RARE = 0.25  # a word that more of the patterns have says little
 _ID = re.compile(r"\[([0-9a-f]{8})\]")
-_CARRIED = (
-    PatternStanding.NOTED,
-    PatternStanding.ESTABLISHED,
-    PatternStanding.APPROVED,
-    PatternStanding.PROPOSED,
-)
+_NOT_CARRIED = (PatternStanding.DISPUTED, PatternStanding.HELD_BACK, PatternStanding.RETIRED)
 
 _HEADING = """\
 # Learned in earlier runs
@@ -97,7 +92,7 @@ def _chosen(index: Index, story: Story | None, loaded: AbstractSet[str]) -> list
         one
         for one in index.patterns
         if one.id not in loaded
-        and one.standing in _CARRIED
+        and one.standing not in _NOT_CARRIED
         and (one.lesson or one.kind is not NoteKind.FAILURE)
         and (one.story_count or one.is_published)
     ]
