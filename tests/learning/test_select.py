@@ -200,7 +200,6 @@ def test_what_the_agent_reads_itself_is_not_repeated(project: Project) -> None:
         found = carried(project, agent=agent)
         assert set(found.share.ids) == {one.id for one in index.patterns}
         assert ("registry.txt" in found.text) is repeated
-        assert found.share.skills == (("api-learned",) if agent == "claude" else ())
 
 
 def test_codex_reads_the_block_in_agents_md(project: Project) -> None:

@@ -78,7 +78,6 @@ class LearningShare(Value, kw_only=True):
     """What the prompt carries of earlier learning, and what the agent reads besides."""
 
     ids: tuple[str, ...] = ()  # of patterns, in the prompt or in files the agent loads
-    skills: tuple[str, ...] = ()  # names of skills the agent loads
     tokens: int = 0  # that the prompt is longer
     held_out: bool = False
     trial: bool = False  # the story takes part in the comparison, on either side

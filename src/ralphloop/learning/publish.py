@@ -306,16 +306,16 @@ def with_block(text: bytes, block: bytes) -> bytes | None:
     return text[:start] + made + text[after:]
 
 
-def read_by(root: Path, config: LearningSection, agent: str) -> tuple[str, dict[str, str]]:
-    """What this agent loads by itself: the block, and the skills by name."""
-    skills: dict[str, str] = {}
-    if agent == "claude" and config.skills in ("auto", "skills"):
-        skills = made_skills(root, "skills")
+def read_by(root: Path, config: LearningSection, agent: str) -> str:
+    """What this agent loads by itself: skills, and the block."""
+    reads_skills = agent == "claude" and config.skills in ("auto", "skills")
+    read_there = list(made_skills(root, "skills").values()) if reads_skills else []
     path = memory_file(root, config.memory, agent)
     loads = path is not None and path.name in _READ_BY.get(agent, ())
     if path is not None and agent == "claude" and path.name == "AGENTS.md":
         loads = (root / "CLAUDE.md").exists()
-    return _block(read(path) or b"") if path is not None and loads else "", skills
+    block = _block(read(path) or b"") if path is not None and loads else ""
+    return "\n".join([*read_there, block])
 
 
 def _block(text: bytes) -> str:

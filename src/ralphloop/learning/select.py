@@ -58,16 +58,15 @@ def carry(project: Project, story: Story | None, *, config: LearningSection, age
     """The learned part of a story's prompt; empty where learning is off."""
     if not config.enabled:
         return Carried()
-    block, skills = read_by(project.root, config, agent)
-    loaded = dict.fromkeys(_ID.findall("\n".join((block, *skills.values()))))
+    loaded = dict.fromkeys(_ID.findall(read_by(project.root, config, agent)))
     question, index = _ASK if config.ask_agent else _INVITE, store.current(project)
     room = config.budget_tokens * CHARS_PER_TOKEN - _AROUND - len(question)
     lines = _fitting(_chosen(index, story, loaded.keys()), room)
-    trial = bool(story and (lines or loaded)) and any(one.is_published for one in index.patterns)
-    held_out = False
-    if trial and story is not None and config.holdout:  # drawn once for all attempts at the story
+    trial = held_out = False
+    if story and config.holdout and (lines or loaded):  # drawn once for all attempts at the story
+        trial = any(one.is_published for one in index.patterns)
         drawn = hashlib.sha256(f"held out? {content_of(story)}".encode()).digest()
-        held_out = int.from_bytes(drawn[:8]) % config.holdout == 0
+        held_out = trial and int.from_bytes(drawn[:8]) % config.holdout == 0
     told = f"{_HEADING}\n{fenced(chr(10).join(lines.values()))}\n\n" if lines else ""
     if held_out:
         told = f"{_WITHOUT}\n\n" if loaded else ""
@@ -75,14 +74,8 @@ def carry(project: Project, story: Story | None, *, config: LearningSection, age
     tokens = math.ceil(len(text) / CHARS_PER_TOKEN)
     if tokens > config.budget_tokens:
         text, tokens = "", 0
-    if held_out:
-        return Carried(text=text, share=LearningShare(tokens=tokens, held_out=True, trial=True))
-    share = LearningShare(
-        ids=(*lines, *loaded),
-        skills=tuple(skills),
-        tokens=tokens,
-        trial=trial and bool(config.holdout),
-    )
+    ids = () if held_out else (*lines, *loaded)
+    share = LearningShare(ids=ids, tokens=tokens, held_out=held_out, trial=trial)
     return Carried(text=text, share=share)
 
 
