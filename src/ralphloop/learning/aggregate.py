@@ -89,7 +89,7 @@ class _Cluster:
     first: Saying
     entry: SharedEntry = _NO_ENTRY
     told: list[tuple[Note, Learning]] = field(default_factory=list)
-    stories: tuple[str, ...] = ()  # that found it and passed
+    stories: dict[str, str] = field(default_factory=dict)  # that found it and passed, by content
 
     @property
     def seen(self) -> str:
@@ -104,35 +104,28 @@ def aggregate(
     exists: Callable[[str], bool] = bool,
 ) -> Index:
     told = list(_told(learnings))
-    known = {text: words_of(text) for text in {_said(note) for note, _ in told}}
-    merger = _Merger(Counter(word for note, _ in told for word in known[_said(note)]))
+    merger = _Merger(Counter(word for note, _ in told for word in words_of(_said(note))))
     for entry in entries:
         merger.enter(entry)
-    for note, learning in told:
-        merger.cluster_of(note, known[_said(note)]).told.append((note, learning))
     passed = {one.story for one in learnings if one.outcome == "passed"}
+    for note, learning in told:
+        cluster = merger.cluster_of(note)
+        cluster.told.append((note, learning))
+        # One that was given the words and repeats them has not found it.
+        repeated = note.source.is_free_text and cluster.id in learning.carried
+        if learning.story in passed and not repeated:
+            cluster.stories[learning.story] = learning.task_id
     carriers: dict[str, list[Learning]] = defaultdict(list)  # of a pattern
     for learning in learnings:
         for key in learning.carried:
             carriers[key].append(learning)
-    scored = []
-    for cluster in merger.clusters:
-        if cluster.entry.word is not EntryWord.FORGOTTEN:
-            # One that was given the words and repeats them has not found it.
-            found = (
-                one.story
-                for note, one in cluster.told
-                if one.story in passed
-                and not (note.source.is_free_text and cluster.id in one.carried)
-            )
-            cluster.stories = tuple(dict.fromkeys(found))
-            scored.append((-_score(cluster, now), cluster.id, cluster))
-    best = sorted(scored, key=lambda entry: entry[:2])[:MAX_PATTERNS]
-    patterns = [_pattern(cluster, carriers[key], -score) for score, key, cluster in best]
+    kept = [one for one in merger.clusters if one.entry.word is not EntryWord.FORGOTTEN]
+    best = sorted(kept, key=lambda one: (-_score(one, now), one.id))[:MAX_PATTERNS]
+    patterns = [_pattern(one, carriers[one.id], _score(one, now)) for one in best]
     return Index(
         learnings=len(learnings),
         patterns=tuple(settle(patterns, learnings, exists)),
-        found_by=tuple(sorted({story for _, _, one in best for story in one.stories})),
+        found_by=tuple(sorted({story for one in best for story in one.stories})),
     )
 
 
@@ -182,9 +175,8 @@ class _Merger:
 
     def enter(self, entry: SharedEntry) -> None:
         """What everybody has; nothing is left of some but the id."""
-        said = entry.said or _said(entry)
-        if said.strip():
-            cluster = self.cluster_of(entry, words_of(said))
+        if _said(entry).strip():
+            cluster = self.cluster_of(entry)
         else:
             cluster = _Cluster(entry.id, frozenset(), entry)
             self.clusters.append(cluster)
@@ -192,9 +184,8 @@ class _Merger:
             cluster.id, cluster.entry = entry.id, entry
         self._by_id[entry.id] = cluster
 
-    def cluster_of(self, note: Saying, words: frozenset[str]) -> _Cluster:
-        sort = (note.kind is NoteKind.FAILURE, note.source.is_free_text)
-        made = id_of(note, words)
+    def cluster_of(self, note: Saying) -> _Cluster:
+        made, sort, words = id_of(note), _sort(note), words_of(_said(note))
         if (known := self._by_id.get(made)) is not None:
             return known
         # So many of the rarest words that two sets alike enough share one of them; and paths.
@@ -213,15 +204,19 @@ class _Merger:
         return known
 
 
+def _sort(note: Saying) -> _Sort:
+    return note.kind is NoteKind.FAILURE, note.source.is_free_text
+
+
 def _said(note: Saying) -> str:
     """What two stories must agree on: with a model's words the lesson too, ours is derived."""
+    if isinstance(note, SharedEntry) and note.said:
+        return note.said
     return f"{note.text} {note.lesson}" if note.source.is_free_text else note.text
 
 
-def id_of(note: Saying, words: frozenset[str] | None = None) -> str:
-    sort = (note.kind is NoteKind.FAILURE, note.source.is_free_text)
-    words = words_of(_said(note)) if words is None else words
-    text = " ".join([str(sort), *sorted(words)])
+def id_of(note: Saying) -> str:
+    text = " ".join([str(_sort(note)), *sorted(words_of(_said(note)))])
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
 
 
@@ -243,7 +238,6 @@ def _pattern(cluster: _Cluster, carriers: Sequence[Learning], score: float) -> P
     files = entry.files or tuple((named or most)[:_SHOWN])
     commits = (one.commit for _, one in cluster.told if one.commit and one.outcome == "passed")
     reason = suspicion(f"{note.text} {lesson}")
-    called = {learning.story: learning.task_id for _, learning in cluster.told}
     return Pattern(
         id=cluster.id,
         kind=note.kind,
@@ -253,7 +247,7 @@ def _pattern(cluster: _Cluster, carriers: Sequence[Learning], score: float) -> P
         source=note.source,
         standing=_standing(cluster, replace(note, lesson=lesson), reason),
         reason=entry.reason if entry.word is EntryWord.RETIRED else reason,
-        stories=tuple(called[story] for story in cluster.stories[:_SHOWN]),
+        stories=tuple(cluster.stories.values())[:_SHOWN],
         story_count=len(cluster.stories),
         last_seen=cluster.seen,
         touched=max(cluster.seen, entry.at, *(one.timestamp for one in carriers)),

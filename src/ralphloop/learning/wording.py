@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from ralphloop.core.proof import is_test_path
 from ralphloop.learning.model import MAX_TEXT
@@ -68,6 +69,7 @@ _ABOUT = {word: name for name, words in _CATEGORIES.items() for word in words.sp
 CATEGORIES = frozenset({*_CATEGORIES, *_LANGUAGES.values(), "general"})
 
 
+@lru_cache(maxsize=10_000)
 def words_of(text: str) -> frozenset[str]:
     """The telling words of a text, paths whole, in their plain form, denied ones marked."""
     kept: dict[str, None] = {}
