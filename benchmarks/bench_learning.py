@@ -66,7 +66,9 @@ def fill(project: Project, text: Callable[[int], str]) -> None:
             captured=True,
             files=files,
         )
-        store.save(project, f"learning-us-{number}-20260101-{number:06}-000.yaml", learning)
+        store.save(
+            project, f"learning-us-{number}-20260101-{number:06}-000.yaml", store.render(learning)
+        )
 
 
 def cpu(work: Callable[[], object]) -> float:

@@ -57,7 +57,7 @@ def keep(project: Project, *learnings: Learning) -> None:
             (project.root / path).parent.mkdir(parents=True, exist_ok=True)
             (project.root / path).write_text("")
     for number, one in enumerate(learnings, count + 1):
-        store.save(project, f"learning-x-20261115-120000-{number:03}.yaml", one)
+        store.save(project, f"learning-x-20261115-120000-{number:03}.yaml", store.render(one))
 
 
 def area_notes(area: str) -> tuple[Note, ...]:

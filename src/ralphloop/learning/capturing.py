@@ -93,7 +93,7 @@ def capture(
         if learning.notes or learning.carried or outcome != "failed":
             at = iteration.finished_at or iteration.started_at
             moment = f"{stamp(at)}-{int(at * 1000) % 1000:03d}"
-            store.save(project, f"learning-{slug(story.id)}-{moment}.yaml", learning)
+            store.save(project, f"learning-{slug(story.id)}-{moment}.yaml", store.render(learning))
     except Exception as error:  # noqa: BLE001 - nothing that can be learned is worth a run
         return f"no learning was captured: {type(error).__name__}: {error}"[:300]
     return ""

@@ -137,7 +137,7 @@ def learn_from_people(project: Project) -> None:
         )
         digits = "".join(re.findall(r"\d", last.timestamp)).ljust(14, "0")
         when = f"{digits[:8]}-{digits[8:14]}-999"
-        store.save(project, f"learning-by-hand-{slug(story)}-{when}.yaml", made)
+        store.save(project, f"learning-by-hand-{slug(story)}-{when}.yaml", store.render(made))
 
 
 def _repair(root: Path, given_up: Learning) -> tuple[str, tuple[str, ...]] | None:

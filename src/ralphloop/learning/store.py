@@ -61,9 +61,9 @@ def directory(project: Project) -> Path:
     return project.directory / "learnings"
 
 
-def save(project: Project, name: str, learning: Learning) -> None:
-    path = directory(project) / name
-    write_atomic(path, render(learning), within=project.directory, durable=False, parents=True)
+def save(project: Project, name: str, data: bytes, *, durable: bool = False) -> None:
+    path, room = directory(project) / name, project.directory
+    write_atomic(path, data, within=room, durable=durable, parents=True)
 
 
 def load_all(project: Project) -> tuple[list[Learning], list[str]]:
@@ -81,8 +81,7 @@ def load_all(project: Project) -> tuple[list[Learning], list[str]]:
         except (OSError, ValueError) as error:
             problems.append(f"{name}: {str(error)[:200]}")
     if found.keys() != known.keys() or any(found[name] is not known[name] for name in found):
-        data, room = msgspec.json.encode(found), project.directory
-        write_atomic(place / _PARSED, data, within=room, durable=False, parents=True)
+        save(project, _PARSED, msgspec.json.encode(found))
     learnings = (learning for _, learning in found.values())
     return sorted(learnings, key=lambda one: (one.timestamp, one.iteration)), problems[:20]
 
@@ -163,8 +162,7 @@ def rebuild(project: Project, *, now: float) -> Index:
     )
     index = replace(index, problems=(*problems, *unread))
     if directory(project).is_dir():  # looking at a project that never learned leaves no trace in it
-        data, room = msgspec.json.encode(index), project.directory
-        write_atomic(directory(project) / _INDEX, data, within=room, durable=False)
+        save(project, _INDEX, msgspec.json.encode(index))
     return index
 
 
@@ -210,8 +208,7 @@ def decide(project: Project, decided: Sequence[SharedEntry]) -> None:
     kept = _merged([*_decisions(project), *decided])
     entries = (msgspec.to_builtins(entry) for entry in kept.values())
     lines = [line for entry in entries for line in _mapping(entry, "  ", listed=True)]
-    path, data = directory(project) / _DECISIONS, "\n".join([*lines, ""]).encode()
-    write_atomic(path, data, within=project.directory, parents=True)
+    save(project, _DECISIONS, "\n".join([*lines, ""]).encode(), durable=True)
     share(project.root, decided)
 
 
