@@ -237,8 +237,7 @@ class PlanDesk:
         return examined(draft.entries, self.base, draft.told)
 
     def _expected(self, draft: Draft) -> tuple[list[str], outlook.Estimate]:
-        pairs = zip(draft.stories, draft.entries, strict=True)
-        sizes = [outlook.size_of(*pair, self.root) for pair in pairs]
+        sizes = [outlook.size_of(story, self.root) for story in draft.stories]
         past = outlook.past_stories(self.setup.project, self.shelf.stories)
         return sizes, outlook.estimated(sizes, past)
 

@@ -10,7 +10,7 @@ done proves nothing, one that cannot start is refused, a red one is what a story
 
 import os
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -95,13 +95,11 @@ class Estimate(NamedTuple):
         return f"{', '.join(told)} ({self.basis})"
 
 
-def size_of(story: Story, entry: Mapping[str, object], root: Path) -> str:
-    places = entry.get("touches")
-    touched = [root / str(one) for one in places] if isinstance(places, list) else []
-    most, bulk = max(len(story.criteria), len(touched)), 0
-    for path in touched[:20]:
+def size_of(story: Story, root: Path) -> str:
+    most, bulk = max(len(story.criteria), len(story.touches)), 0
+    for place in story.touches[:20]:
         with suppress(OSError, ValueError):  # a pattern, or what is not there yet, has no size
-            bulk += path.stat().st_size
+            bulk += (root / place).stat().st_size
     if most > 6 or bulk > _MUCH_CODE:
         return "L"
     return "S" if most <= 3 and bulk <= _MUCH_CODE // 4 else "M"
@@ -110,7 +108,7 @@ def size_of(story: Story, entry: Mapping[str, object], root: Path) -> str:
 def past_stories(project: Project, listed: Iterable[Story]) -> list[Past]:
     """The stories that passed here and still stand in the list; time is by their iterations."""
     found: dict[str, Past] = {}
-    known = {story.id: size_of(story, {}, project.root) for story in listed}
+    known = {story.id: size_of(story, project.root) for story in listed}
     if not project.journal.exists():
         return []
     with suppress(RalphError), reading(project) as journal:  # who needs it says what is wrong

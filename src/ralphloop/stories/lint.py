@@ -64,16 +64,14 @@ def remarks(stories: StoryList, listing: Listing) -> Iterator[Remark]:
             continue
         if isinstance(raw, dict):
             yield from _unknown(story.id, raw, KNOWN_KEYS)
-            touched = raw.get("touches")
-            places = [str(one) for one in touched] if isinstance(touched, list) else []
-            everything = [one for one in places if not one.strip("*./ ")]
-            if everything or len(places) > MOST_PLACES:
-                words = quoted(everything[0]) if everything else f"{len(places)} places"
-                yield Remark(story.id, f"touches {words}", _SPLIT)
             if str(raw.get("verifyTried", "")).startswith("green"):
                 words = "its verify was green before anything was done: it proves nothing"
                 fix = "give it a command that is red until the story is done"
                 yield Remark(story.id, words, fix)
+        everything = [one for one in story.touches if not one.strip("*./ ")]
+        if everything or len(story.touches) > MOST_PLACES:
+            words = quoted(everything[0]) if everything else f"{len(story.touches)} places"
+            yield Remark(story.id, f"touches {words}", _SPLIT)
         yield from _of_story(story, open_ids)
 
 
