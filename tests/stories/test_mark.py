@@ -216,49 +216,40 @@ def test_an_edit_by_a_person_is_kept(tmp_path: Path) -> None:
     assert path.read_text() == json.dumps(edited, indent=3)
 
 
-def test_a_file_changed_between_read_and_write_is_not_overwritten(tmp_path: Path) -> None:
-    """An edit that falls into the moment of writing wins; the mark is then made again."""
-    path = write_prd(tmp_path, raw_story("A"))
-    before = source.read(path)
-    path.write_text("a person was faster")
-    assert not source.replace(path, b"ours", before, within=None)
-    assert path.read_text() == "a person was faster"
+def mark_while_somebody_saves(path: Path, edits: Iterable[str]) -> None:
+    """Mark story A; right before we write, a person saves the file, as often as there are edits."""
+    saved = iter(edits)
 
-
-def edit_before_each_write(
-    monkeypatch: pytest.MonkeyPatch, path: Path, edits: Iterable[str]
-) -> None:
-    """Let a person save the file right before we write it, as often as there are edits."""
-    saved, write = iter(edits), source.replace
-
-    def write_after_the_person(*args: Any, **options: Any) -> bool:
+    def change(data: bytes) -> bytes:
         if text := next(saved, None):
             path.write_text(text)
-        return write(*args, **options)
+        return source.marked(path, data, {"A": True})
 
-    monkeypatch.setattr(source, "replace", write_after_the_person)
+    source.rewrite(path, change, within=None)
 
 
-def test_a_mark_that_met_an_edit_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_changed_between_read_and_write_is_not_overwritten(tmp_path: Path) -> None:
+    """An edit that falls into the moment of writing wins, also where no mark can be made then."""
+    path = write_prd(tmp_path, raw_story("A"))
+    with pytest.raises(InputError, match="not valid JSON"):
+        mark_while_somebody_saves(path, ["[a person was faster"])
+    assert path.read_text() == "[a person was faster"
+
+
+def test_a_mark_that_met_an_edit_is_made_again(tmp_path: Path) -> None:
     """Both the person's edit and our mark are in the file in the end."""
     path = write_prd(tmp_path, raw_story("A", passes=False))
     edited = path.read_text().replace("Story A", "Other words")
-    edit_before_each_write(monkeypatch, path, [edited])
-    mark(path, {"A": True})
+    mark_while_somebody_saves(path, [edited])
     assert path.read_text() == edited.replace("false", "true")
 
 
-def test_a_file_that_never_rests_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_never_rests_is_an_error(tmp_path: Path) -> None:
     """Somebody who saves the file all the time is named, and wins."""
     path = write_prd(tmp_path, raw_story("A"))
     text = path.read_text()
-    edit_before_each_write(monkeypatch, path, (text + " " * n for n in range(1, 100)))
     with pytest.raises(RepositoryError, match="keeps changing the file"):
-        mark(path, {"A": True})
+        mark_while_somebody_saves(path, (text + " " * n for n in range(1, 100)))
     assert path.read_text().strip() == text.strip()
 
 

@@ -167,18 +167,13 @@ def rewrite(
     for _ in range(5):
         before = read(path)
         after = changed(before)
-        if after == before or replace(path, after, before, within=within):
+        if after == before:
+            return before, after
+        if read(path) == before:
+            write_atomic(path, after, within=within)
             return before, after
     reason = f"{path.name}: somebody keeps changing the file while we write it"
     raise RepositoryError(reason, f"Close what writes {path} and run again.")
-
-
-def replace(path: Path, data: bytes, before: bytes, *, within: Path | None) -> bool:
-    """Put `data` in the file's place; False, and nothing done, if that no longer is `before`."""
-    if read(path) != before:
-        return False
-    write_atomic(path, data, within=within)
-    return True
 
 
 # --- editing the list ------------------------------------------------------------------------
