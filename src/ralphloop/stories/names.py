@@ -42,10 +42,8 @@ def label(story_id: str) -> str:
 def labels(story_ids: Sequence[str]) -> str:
     """Several ids as words: "A, B and 4 more"."""
     shown = [label(story_id) for story_id in story_ids[:3]]
-    rest = len(story_ids) - len(shown)
-    if rest:
-        return f"{', '.join(shown)} and {rest} more"
-    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+    shown += [f"{len(story_ids) - 3} more"] if len(story_ids) > 3 else []
+    return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
 def next_id(names: Sequence[str]) -> str:
