@@ -372,14 +372,10 @@ def _harm(pattern: Pattern, attempts: Sequence[tuple[Learning, set[str]]]) -> st
 
 def _deny(a: Pattern, b: Pattern) -> bool:
     """They cannot both be right; two measured ones can."""
-    words = [one for one in (a, b) if one.source.is_free_text]
-    if len(words) == 2:
+    said, other = (a, b) if a.source.is_free_text else (b, a)
+    if other.source.is_free_text:
         return deny(words_of(a.sentence), words_of(b.sentence))
-    if not words:
-        return False
-    (said,) = words
-    (measured,) = (one for one in (a, b) if one is not said)
-    concerned = bool(set(measured.files) & _about(said))
+    concerned = said.source.is_free_text and bool(set(other.files) & _about(said))
     return concerned and bool(_FORBIDDEN.search(said.sentence[:1000]))
 
 

@@ -136,10 +136,8 @@ class Pattern(Saying, kw_only=True):
 
     @property
     def because(self) -> str:
-        if not self.reason:
-            return ""
-        held = self.standing is PatternStanding.HELD_BACK
-        return f": it speaks of {self.reason}" if held else f": {self.reason}"
+        speaks_of = "it speaks of " if self.standing is PatternStanding.HELD_BACK else ""
+        return f": {speaks_of}{self.reason}" if self.reason else ""
 
     @property
     def waits(self) -> bool:
@@ -156,7 +154,6 @@ def review_hint(patterns: Iterable[Pattern]) -> list[str]:
 
 
 class Index(Value, kw_only=True):
-    version: int = 2
     learnings: int = 0
     patterns: tuple[Pattern, ...] = ()
     found_by: tuple[str, ...] = ()  # stories that some pattern stands on

@@ -64,7 +64,7 @@ _BLOCK_HEADING = (
 )
 _SIZE = (12, 2_400)  # lines and characters of the block, at most
 _HUNK_WIDTH = 100
-_TOLD = ("id", "kind", "text", "lesson", "source", "category", "files")
+_TOLD = ("id", "kind", "text", "lesson", "source", "category", "files", "hunk")
 _MOST_REPAIRED = 6
 
 
@@ -164,8 +164,8 @@ def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[
         known = known if known and known.word is EntryWord.ESTABLISHED else None
         if one.standing is PatternStanding.ESTABLISHED:
             if known is None or (known.text, known.lesson) != (one.text, one.lesson):
-                hunk = _hunk(root, one)
-                entries[one.id] = entry_of(one, EntryWord.ESTABLISHED, moment, hunk=hunk)
+                shown = msgspec.structs.replace(one, hunk=_hunk(root, one))
+                entries[one.id] = entry_of(shown, EntryWord.ESTABLISHED, moment)
         elif known and one.standing is PatternStanding.RETIRED and one.reason != GONE:
             changes = {"word": EntryWord.RETIRED, "reason": one.reason, "at": moment}
             entries[one.id] = msgspec.structs.replace(known, **changes)
@@ -187,10 +187,9 @@ def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[
     ]
 
 
-def entry_of(pattern: Pattern, word: EntryWord, now: str, *, hunk: str = "") -> SharedEntry:
+def entry_of(pattern: Pattern, word: EntryWord, now: str) -> SharedEntry:
     told = {name: getattr(pattern, name) for name in _TOLD}
-    commit, hunk = pattern.commit[:12], hunk or pattern.hunk
-    return SharedEntry(**told, word=word, at=now, commit=commit, hunk=hunk)
+    return SharedEntry(**told, word=word, at=now, commit=pattern.commit[:12])
 
 
 def _hunk(root: Path, pattern: Pattern) -> str:
@@ -202,7 +201,7 @@ def _hunk(root: Path, pattern: Pattern) -> str:
     text = redact(clean(ended.stdout[:65_536].decode("utf-8", "replace")))
     lines = (line[:_HUNK_WIDTH] for line in text.splitlines() if line[:1] in ("+", "-"))
     changed = [line for line in lines if not line.startswith(("+++ ", "--- "))]
-    return "\n".join(changed[:HUNK_LINES])
+    return "\n".join(changed[:HUNK_LINES]) or pattern.hunk
 
 
 def _publish_and_commit(
