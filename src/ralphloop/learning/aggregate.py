@@ -155,7 +155,6 @@ def _told(learnings: Sequence[Learning]) -> Iterator[tuple[Note, Learning]]:
     likely.sort(key=lambda rule: (-len(rule[1]), rule[0]))
     for (parent, path), told in likely[:_MAX_RULES]:
         rule = Note(
-            kind=NoteKind.DISCOVERY,
             text=f"a change in `{parent}/` mostly comes with one in `{path}`",
             category=category_of([f"{parent}/{path}"]),
             source=NoteSource.FILES,

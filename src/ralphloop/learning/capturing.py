@@ -75,9 +75,6 @@ def capture(
         iteration = journal.iteration(run, number)
         if iteration is None or not (outcome := ended_as(iteration)):
             return ""
-        silent = iteration.outcome != Outcome.COMPLETED and not iteration.record.learning.ids
-        if silent and outcome == "failed":
-            return ""
         passed = outcome == "passed"
         before = journal.story_iterations(run, story.id, _EARLIER) if passed else []
         earlier = [
