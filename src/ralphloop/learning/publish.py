@@ -77,9 +77,9 @@ def goal(root: Path, config: LearningSection, agent: str, *, asked: bool = False
     """Where this agent reads; what is not there yet only where a person asked for it."""
     skills, target = config.skills, memory_file(root, config.memory, agent)
     if skills == "auto":
-        reads = agent == "claude" or (agent not in _READ_BY and (root / ".claude/skills").is_dir())
-        there = asked or (root / ".claude/skills").is_dir()
-        skills = "skills" if reads and there else "off"
+        there = (root / ".claude/skills").is_dir()
+        reads = agent == "claude" or (agent not in _READ_BY and there)
+        skills = "skills" if reads and (asked or there) else "off"
     if config.memory == "auto" and not asked and not (target and target.exists()):
         target = None
     return Goal(skills, target)
@@ -309,11 +309,10 @@ def read_by(root: Path, config: LearningSection, agent: str) -> str:
     """What this agent loads by itself: skills, and the block."""
     reads_skills = agent == "claude" and config.skills in ("auto", "skills")
     read_there = list(made_skills(root, "skills").values()) if reads_skills else []
-    path = memory_file(root, config.memory, agent)
-    loads = path is not None and path.name in _READ_BY.get(agent, ())
-    if path is not None and agent == "claude" and path.name == "AGENTS.md":
-        loads = (root / "CLAUDE.md").exists()
-    block = _block(read(path) or b"") if path is not None and loads else ""
+    path, names = memory_file(root, config.memory, agent), _READ_BY.get(agent, ())
+    if agent == "claude" and (root / "CLAUDE.md").exists():
+        names = (*names, "AGENTS.md")  # it is told there to read the other
+    block = _block(read(path) or b"") if path and path.name in names else ""
     return "\n".join([*read_there, block])
 
 
