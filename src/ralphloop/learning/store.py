@@ -173,8 +173,6 @@ def load_index(project: Project) -> Index:
 def current(project: Project) -> Index:
     """The patterns for the next start: a fresh clone has none of its own, and others may decide."""
     places = directory(project) / _INDEX, shared_file(project.root)
-    if not (directory(project).is_dir() or places[1].is_file()):
-        return Index()
     index, known = (path.stat().st_mtime_ns if path.is_file() else 0 for path in places)
     with suppress(RalphError, OSError):  # said at the next aggregation; a start does not wait
         if not index or known > index:

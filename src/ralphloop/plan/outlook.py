@@ -109,8 +109,6 @@ def past_stories(project: Project, listed: Iterable[Story]) -> list[Past]:
     """The stories that passed here and still stand in the list; time is by their iterations."""
     found: dict[str, Past] = {}
     known = {story.id: size_of(story, project.root) for story in listed}
-    if not project.journal.exists():
-        return []
     with suppress(RalphError), reading(project) as journal:  # who needs it says what is wrong
         for run in reversed(journal.runs(_MOST_RUNS)):
             each = (run.totals.active_s - run.totals.waited_s) / max(1, run.totals.iterations)
