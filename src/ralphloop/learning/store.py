@@ -28,6 +28,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.errors import InputError, RalphError
 from ralphloop.learning.aggregate import aggregate
 from ralphloop.learning.model import MAX_TEXT, EntryWord, Index, Learning, NoteKind, SharedEntry
+from ralphloop.learning.skills import read
 from ralphloop.learning.wording import is_plain_path
 from ralphloop.project import Project
 from ralphloop.room import read_regular
@@ -92,10 +93,8 @@ def render(learning: Learning) -> bytes:
         notes = [note for note in learning.notes if note.kind is kind]
         lines.append(f"{section}:" if notes else f"{section}: []")
         for note in notes:
-            entry: dict[str, Any] = {"description": note.text}
-            if kind is NoteKind.SUCCESS:
-                entry = {"pattern": note.text, "category": note.category, "reusable": True}
-            elif kind is NoteKind.FAILURE:
+            entry = {"description": note.text}
+            if kind is NoteKind.FAILURE:
                 entry = {"pattern": note.text, "lesson": note.lesson}
             more = {"category": note.category, "source": note.source, "evidence": note.evidence}
             lines += _mapping({**entry, **more}, "    ", listed=True)
@@ -227,10 +226,7 @@ def share(root: Path, entries: Iterable[SharedEntry], *, has_skills: bool = Fals
     if before:
         return f"updated {name}"
     # The lines that keep merges free of conflicts, where they are not there yet.
-    try:
-        attributes = read_regular(root / ".gitattributes").decode("utf-8")
-    except (OSError, ValueError):
-        attributes = ""
+    attributes = (read(root / ".gitattributes") or b"").decode("utf-8", "replace")
     lines = f"{name} merge=union", ".claude/skills/*-learned/SKILL.md merge=union"
     missing = " and ".join(f"`{line}`" for line in lines if line not in attributes)
     hint = f" (for merges without conflicts, add to .gitattributes: {missing})" if missing else ""
