@@ -8,8 +8,7 @@ the commit is refused, the memory file is put back and the rest waits for the ne
 """
 
 import re
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -259,7 +258,7 @@ def memory_file(root: Path, setting: MemoryFile, agent: str = "") -> Path | None
 
 
 def publish_block(
-    root: Path, patterns: Sequence[Pattern], path: Path | None, lost: AbstractSet[str] = frozenset()
+    root: Path, patterns: Sequence[Pattern], path: Path | None, lost: Collection[str] = frozenset()
 ) -> list[str]:
     """Bring the block up to date; returns what was done, in words."""
     if path is None:
@@ -277,7 +276,7 @@ def publish_block(
 
 
 def render_block(
-    patterns: Sequence[Pattern], before: str = "", lost: AbstractSet[str] = frozenset()
+    patterns: Sequence[Pattern], before: str = "", lost: Collection[str] = frozenset()
 ) -> bytes:
     """The block's text with what stood there before; empty where there is nothing to say."""
     fit = [one for one in patterns if one.is_published]

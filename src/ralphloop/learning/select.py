@@ -13,8 +13,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable
 
 from ralphloop.config.model import LearningSection
 from ralphloop.core.iteration import Carried, LearningShare
@@ -79,7 +78,7 @@ def carry(project: Project, story: Story | None, *, config: LearningSection, age
     return Carried(text=text, share=share)
 
 
-def _chosen(index: Index, story: Story | None, loaded: AbstractSet[str]) -> list[Pattern]:
+def _chosen(index: Index, story: Story | None, loaded: Collection[str]) -> list[Pattern]:
     """What fits the story, best first; without a story, the best of what is published."""
     usable = [
         one

@@ -8,8 +8,7 @@ pattern is one harmless line that ends in its id, and hunks are indented: nothin
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -36,7 +35,7 @@ _SIZE = (25, 16_000)  # lines and characters, at most
 
 
 def publish_skills(
-    root: Path, patterns: Sequence[Pattern], style: SkillStyle, lost: AbstractSet[str] = frozenset()
+    root: Path, patterns: Sequence[Pattern], style: SkillStyle, lost: Collection[str] = frozenset()
 ) -> list[str]:
     """Write, propose or remove skills; returns what was done, in words."""
     done = []
@@ -163,7 +162,7 @@ def lines_in(text: str) -> dict[str, str]:
 def merged_lines(
     before: Mapping[str, str],
     ours: Mapping[str, str],
-    lost: AbstractSet[str],
+    lost: Collection[str],
     size: tuple[int, int],
 ) -> dict[str, str]:
     """Lines of others stay, each line where it stood; ours come in while there is room."""
