@@ -145,13 +145,11 @@ def _held(repo: Repository | None) -> dict[str, str]:
         "git's branches": hashlib.sha256(repo.git.run("for-each-ref")).hexdigest(),
     }
     for place in (repo.common_dir / name for name in ("config", "hooks", "info")):
-        inside = sorted(place.iterdir()) if place.is_dir() else [place]
-        held = []
-        for path in inside:
-            digest = "-"
+        held = hashlib.sha256()
+        for path in sorted(place.iterdir()) if place.is_dir() else [place]:
+            held.update(bytes(path) + b"\0")
             with suppress(OSError):
-                digest = hashlib.sha256(read_regular(path, most=_LARGEST_FILE)).hexdigest()
-            held.append(f"{path.name}:{digest}")
+                held.update(hashlib.sha256(read_regular(path, most=_LARGEST_FILE)).digest())
         # By what they hold: git itself touches these files without changing them.
-        marks[f".git/{place.name}"] = " ".join(held)
+        marks[f".git/{place.name}"] = held.hexdigest()
     return marks
