@@ -31,7 +31,7 @@ _MOST = 12
 _MAX_STORY_TEXT = 6_000
 _RARE = 0.25  # a word that more of the patterns have says little
 _ID = re.compile(r"\[([0-9a-f]{8})\]")
-_NOT_CARRIED = (PatternStanding.DISPUTED, PatternStanding.HELD_BACK, PatternStanding.RETIRED)
+_UNPROVEN = (PatternStanding.NOTED, PatternStanding.PROPOSED)  # and carried all the same
 
 _HEADING = """\
 # Learned in earlier runs
@@ -84,9 +84,8 @@ def _chosen(index: Index, story: Story | None, loaded: Collection[str]) -> list[
         one
         for one in index.patterns
         if one.id not in loaded
-        and one.standing not in _NOT_CARRIED
         and (one.lesson or one.kind is not NoteKind.FAILURE)
-        and (one.story_count or one.is_published)
+        and (one.is_published or (one.standing in _UNPROVEN and one.story_count))
     ]
     if story is None:
         return [one for one in usable if one.is_published]
