@@ -18,7 +18,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE = 500
 MOST_LINES = 41_400  # 40,000 is the goal: decision 062 says what the rest is for
 MOST_MODULES = 196
-EXTRAS = ("ui/page/",)  # what only an extra installs is counted apart
+EXTRAS = ("ui/page/", "cli/serve.py")  # what only an extra installs is counted apart
 
 # A file name in several rooms stands for the same thing there: a command and what it commands, an
 # agent and its reader, the values of a room.

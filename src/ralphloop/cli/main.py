@@ -45,7 +45,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # name: (where it lives, one 
         "stories": ("story_list", "List, check and edit the stories"),
         "log": ("log", "Show what the agent said and did"),
         "monitor": ("elsewhere", "Watch and steer the run on one screen"),
-        "serve": ("elsewhere", "Show the run as a live page in a browser"),
+        "serve": ("serve", "Show the run as a live page in a browser"),
         "report": ("report", "Show what a run did, proved and cost"),
         "pr": ("pr", "Push the run's branch, open or update its pull request"),
         "stats": ("learnings", "All numbers, and whether learning helps"),
