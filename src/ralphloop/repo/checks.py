@@ -51,7 +51,6 @@ class Check(Value, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     timeout_s: float = DEFAULT_TIMEOUT_S
     box: Box | None = None  # what it is confined to: an agent may have written what it runs
-    named: bool = True  # it is to say what became of each test, if its runner is known
 
 
 def check_of(
@@ -79,7 +78,7 @@ def _run_check(check: Check, cwd: Path, stop: Callable[[], bool]) -> CheckResult
     from ralphloop.repo.named import is_hidden
     from ralphloop.repo.runners import find_runner
 
-    found = find_runner(check.argv, cwd) if check.named else None
+    found = find_runner(check.argv, cwd)
     first = last = run_once(check, found, cwd, whole=True, stop=stop)
     if first is not None and first.status is CheckStatus.FAILED:
         if first.report is None:
@@ -126,7 +125,7 @@ def run_once(
             how.env,
             keep=_READ_IF_PLAIN if how.is_plain else _READ_FOR_NAMES,
             stop=stop,
-            write=[how.scratch] if how.scratch else [],
+            write=[how.scratch],
         )
         return None if ended.stopped else _result(check, ended, how, time.monotonic() - started)
 
@@ -194,7 +193,7 @@ def _result(check: Check, ended: Ended, how: Reporting, took_s: float) -> CheckR
     from ralphloop.repo import reports
 
     text, secrets = reports.plain_text(ended.stdout), secret_values(how.env)
-    if how.scratch and how.scratch in text:  # lines that name our own files
+    if how.scratch in text:  # lines that name our own files
         text = "".join(line for line in text.splitlines(True) if how.scratch not in line)
     status = CheckStatus.PASSED if ended.returncode == 0 else CheckStatus.FAILED
     if ended.timed_out:

@@ -28,7 +28,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.core.model import Value
 from ralphloop.core.proof import Canary, TestReport
 from ralphloop.repo.reports import Results, read_cargo, read_go, read_junit, read_lines, read_tap
-from ralphloop.repo.runners import REPORTERS, FoundRunner
+from ralphloop.repo.runners import REPORTERS, FoundRunner, KnownRunner, unknown
 
 _PLAIN = {"go": read_go, "cargo": read_cargo, "tap": read_tap}
 _FILES = "REPORT_TESTS_OF"
@@ -37,28 +37,25 @@ _FILES = "REPORT_TESTS_OF"
 class Reporting(Value, kw_only=True):
     argv: tuple[str, ...]
     env: dict[str, str]
-    found: FoundRunner | None = None
-    scratch: str = ""
-    report: str = ""  # the file it is to write
-    began: float = 0.0
-    root: Path = Path()
+    runner: KnownRunner
+    scratch: str
+    report: str  # the file it is to write
+    began: float
+    root: Path
 
     @property
     def is_plain(self) -> bool:
         """The output itself names every test."""
-        return self.found is not None and self.found.runner.results in _PLAIN
+        return self.runner.results in _PLAIN
 
     def results(self, text: str) -> Results | None:
         """What became of each test; None where nobody says."""
-        if self.found is None:
-            return None
-        runner = self.found.runner
-        if runner.results in _PLAIN:
-            return _PLAIN[runner.results](text) or None
-        if runner.results == "lines":
+        if self.is_plain:
+            return _PLAIN[self.runner.results](text) or None
+        if self.runner.results == "lines":
             return read_lines(Path(self.report))
         fresh = []
-        globbed = (path for pattern in runner.reports for path in self.root.glob(pattern))
+        globbed = (path for pattern in self.runner.reports for path in self.root.glob(pattern))
         for path in chain((Path(self.report),), globbed):
             with suppress(OSError):
                 if path.stat().st_mtime >= self.began - 1:  # file systems round
@@ -86,10 +83,7 @@ def reporting(
     `apart` is for experiments: the runner itself, without what else its script does.
     """
     with TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
-        began, given = time.time(), dict(os.environ)
-        if found is None:
-            yield Reporting(argv=tuple(argv), env=given, began=began, root=root)
-            return
+        began, given, found = time.time(), dict(os.environ), found or unknown(argv)
         report = _own_report(found, root) or f"{scratch}/report"
         words = {"report": report, "reporters": str(REPORTERS), "scratch": scratch, "name": select}
         if apart and found.callable:
@@ -112,7 +106,7 @@ def reporting(
         yield Reporting(
             argv=tuple(word.replace("{report}", report) for word in argv),
             env=given,
-            found=found,
+            runner=runner,
             scratch=scratch,
             report=report,
             began=began,

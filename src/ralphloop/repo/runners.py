@@ -122,9 +122,15 @@ def known_runners() -> tuple[KnownRunner, ...]:
 def find_runner(argv: Sequence[str], root: Path) -> FoundRunner | None:
     """The one runner that a check calls; None where there is none, or more than one."""
     if any("{report}" in word for word in argv):
-        return FoundRunner(runner=_ANY, argv=tuple(argv), first=len(argv), callable=False)
+        return unknown(argv)
     found = list(_Search(partial(_on_disk, root)).calls(tuple(argv)))
     return found[0] if len(found) == 1 else None
+
+
+def unknown(argv: Sequence[str]) -> FoundRunner:
+    """Whatever it is: if it names tests at all, it was told in its argv where to report them."""
+    runner = KnownRunner(name="any", calls=(), results="junit")
+    return FoundRunner(runner=runner, argv=tuple(argv), first=len(argv), callable=False)
 
 
 def changed_scripts(argv: Sequence[str], old: Read, new: Read) -> Iterator[str]:
@@ -147,9 +153,6 @@ def _on_disk(root: Path, name: str) -> str:
             with path.open("rb") as file:
                 return file.read(_LARGEST_FILE).decode("utf-8", "replace")
     return ""
-
-
-_ANY = KnownRunner(name="any", calls=(), results="junit")  # it is told where to report in its argv
 
 
 _LOADS = re.compile(
