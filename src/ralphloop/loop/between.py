@@ -98,7 +98,7 @@ def send_back(project: Project, story: str, why: str) -> str:
             repo = Repository.open(project.root)
             prefix = project_prefix(repo.root, project.root)
             listed_in = f"{prefix}{relative(source, project.root)}"
-            undoing = without(repo, shows, never_progress(prefix, [listed_in]))
+            tree = without(repo, shows, never_progress(prefix, [listed_in]))
             count = len(between.session.story(story).answers) + 1
             ref = ref_name(between.session.run, count, f"rejected/{slug(story)}")
         mark(source, {story: False}, within=source.parent)
@@ -108,7 +108,7 @@ def send_back(project: Project, story: str, why: str) -> str:
             head, rest = subject.split("\n\n", 1)
             message = f"{head}\n\n{clean(why).strip()}\n\n{rest}"
             keep = (ref, shows[-1].rpartition("..")[2])
-            take_out(repo, undoing, message, also=[listed_in], keep=keep)
+            take_out(repo, tree, message, also=[listed_in], keep=keep)
         between.intervene(SentBack(story=story, why=why, kept=ref, at=time.time()))
     if not ref:
         return f"{story} is open again; it has no commit to take out"

@@ -39,7 +39,7 @@ from ralphloop.repo.work_tree import OwnFiles, Repository, patiently, wait_for_l
 
 LARGEST_SAVED_FILE = 100 * 1024 * 1024
 _TIMEOUT_S = 600.0
-_AS_A_PATCH = tuple(
+_AS_A_PATCH = tuple(  # of a commit, or of what lies between two
     "diff-tree --root --no-commit-id -p --binary --full-index --no-renames --no-ext-diff"
     " --no-textconv".split()
 )
@@ -107,15 +107,6 @@ class Aside(msgspec.Struct):
         if ended.returncode != 0:
             raise failure(args, ended, _TIMEOUT_S)
 
-    def obstacle(self) -> str:
-        """Why the work tree must not be touched; empty where it may."""
-        if operation := self.repo.unfinished_operation():
-            return f"a {operation} is in progress"
-        branch = self.repo.status().branch
-        if branch != self.start.branch:
-            return f"the branch is {branch or 'detached'} now, it was {self.start.branch}"
-        return ""
-
 
 def set_aside(
     repo: Repository,
@@ -138,7 +129,13 @@ def set_aside(
         changes = [change for change in changes if change.path in saved]
     elif changes:
         commit = aside.save(changes, with_trailers(f"{story_id}: set aside", trailers))
-    obstacle = "the work tree was dirty when the run began" if dirty_at_start else aside.obstacle()
+    obstacle = ""  # why the work tree must not be touched
+    if dirty_at_start:
+        obstacle = "the work tree was dirty when the run began"
+    elif operation := repo.unfinished_operation():
+        obstacle = f"a {operation} is in progress"
+    elif (branch := repo.branch()) != start.branch:
+        obstacle = f"the branch is {branch or 'detached'} now, it was {start.branch}"
     problem = obstacle if commit else ""  # without leftovers there is nothing to clean
     if not obstacle:
         aside.restore(changes)
@@ -292,19 +289,14 @@ def _is_used_elsewhere(repo: Repository, branch: str) -> bool:
 
 # --- taking out ------------------------------------------------------------------------------
 
-_PATCH = tuple("diff --binary --full-index --no-renames --no-ext-diff --no-textconv".split())
 _APPLY = ("apply", "--cached", "--3way", "--whitespace=nowarn")
 
 
-class Undoing(Value, kw_only=True):
-    """A tree without the story, that could take the place of HEAD's."""
+def without(repo: Repository, shows: Sequence[str], own: OwnFiles) -> str:
+    """The tree of HEAD without these commits or ranges (`A..B`, oldest first), to be taken out.
 
-    tree: str
-    paths: tuple[str, ...]  # that differ from HEAD
-
-
-def without(repo: Repository, shows: Sequence[str], own: OwnFiles) -> Undoing:
-    """HEAD without these commits or ranges (`A..B`, oldest first); raises if work stands on it."""
+    Raises if later work stands on it.
+    """
     wait_for_locks(repo)
     with scratch_index(repo, "HEAD") as git:
         for show in reversed(shows):
@@ -314,7 +306,7 @@ def without(repo: Repository, shows: Sequence[str], own: OwnFiles) -> Undoing:
             if not paths:
                 continue
             specs = ("--", *(f":(literal,top){path}" for path in paths))
-            patch = repo.git.run(*_PATCH, new, old, *specs)
+            patch = repo.git.run(*_AS_A_PATCH, new, old, *specs)
             if git.attempt(*_APPLY, stdin=patch, timeout_s=_TIMEOUT_S).returncode:
                 args = ("log", "--max-count=3", "--format=%h %s", f"{new}..HEAD", *specs)
                 later = repo.git.run(*args).decode("utf-8", "replace").splitlines()
@@ -324,22 +316,21 @@ def without(repo: Repository, shows: Sequence[str], own: OwnFiles) -> Undoing:
                     "Send that back first, newest first, or revert by hand.",
                 )
         tree = git.line("write-tree")
-    paths = repo.paths_between("HEAD", tree)
-    if dirty := sorted(set(paths) & set(repo.dirty_paths())):
+    if dirty := sorted(set(repo.paths_between("HEAD", tree)) & set(repo.dirty_paths())):
         names = ", ".join(map(printable, dirty[:3]))
         raise RepositoryError(f"{names} has changes of yours", "Commit or stash them first.")
-    return Undoing(tree=tree, paths=tuple(paths))
+    return tree
 
 
 def take_out(
-    repo: Repository, undoing: Undoing, message: str, *, also: Iterable[str], keep: tuple[str, str]
+    repo: Repository, tree: str, message: str, *, also: Iterable[str], keep: tuple[str, str]
 ) -> None:
     """Commit that tree, with `also` as on disk; `keep`, a ref and its commit, saves the attempt."""
-    git = repo.git.writing()
+    git, paths = repo.git.writing(), repo.paths_between("HEAD", tree)
     git.run("update-ref", *keep)
-    onto_disk = ("restore", f"--source={undoing.tree}", "--worktree", *PATHSPECS_ON_STDIN)
-    git.run(*onto_disk, stdin=literal_pathspecs(undoing.paths), timeout_s=_TIMEOUT_S)
-    made = commit_paths(repo, [*undoing.paths, *also], message)
+    onto_disk = ("restore", f"--source={tree}", "--worktree", *PATHSPECS_ON_STDIN)
+    git.run(*onto_disk, stdin=literal_pathspecs(paths), timeout_s=_TIMEOUT_S)
+    made = commit_paths(repo, [*paths, *also], message)
     if made.status is CommitStatus.REFUSED:
         raise RepositoryError(
             f"the story is out of the work tree, but the commit was refused: {made.feedback}",
