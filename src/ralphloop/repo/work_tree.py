@@ -36,13 +36,6 @@ _UNFINISHED = (
     ("REVERT_HEAD", "revert"),
     ("BISECT_LOG", "bisect"),
 )
-_WAY_OUT = {
-    "rebase": "finish it with `git rebase --continue` or leave it with `git rebase --abort`",
-    "merge": "finish it with `git commit` or leave it with `git merge --abort`",
-    "cherry-pick": "finish it with `git cherry-pick --continue` or `git cherry-pick --abort`",
-    "revert": "finish it with `git revert --continue` or `git revert --abort`",
-    "bisect": "end it with `git bisect reset`",
-}
 _UNUSABLE = (  # what git says, what that means here, what to do
     (
         "not a git repository",
@@ -196,8 +189,10 @@ class Repository(Value):
         """What git is in the middle of, with the way out of it."""
         if (operation := self.unfinished_operation()) is None:
             return None
-        message = f"a {operation} is in progress"
-        return Finding(Level.ERROR, message, _WAY_OUT[operation], "unfinished")
+        fix = f"`git {operation} --continue` finishes it, `git {operation} --abort` leaves it"
+        if operation == "bisect":
+            fix = "end it with `git bisect reset`"
+        return Finding(Level.ERROR, f"a {operation} is in progress", fix, "unfinished")
 
     def problems(self) -> Iterator[Finding]:
         """What stands in the way of committing here: `unfinished`, `detached`, `locked`."""
