@@ -35,10 +35,7 @@ def inside(directory: str, places: Sequence[str]) -> None:
     for number, place in enumerate(places):
         host, _, port = place.rpartition(":")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.socket(family)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, int(port)))
-        listener.listen(64)
+        listener = socket.create_server((host, int(port)), family=family, backlog=64)
 
         def connect(path: str = f"{directory}/{number}") -> socket.socket:
             to = socket.socket(socket.AF_UNIX)
