@@ -114,7 +114,8 @@ def run_command(
             own_session=not silent,
         )
         commands[process.pid] = only_tail
-    talk = _Conversation(process, stdin, time.monotonic() + timeout_s, keep, stop, only_tail)
+    told, deadline = memoryview(stdin), time.monotonic() + timeout_s
+    talk = _Conversation(process, told, deadline, keep, stop, only_tail)
     try:
         with process:
             try:
@@ -190,23 +191,21 @@ def run_in_front(
     return done.returncode
 
 
-class _Conversation:
-    def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        stdin: bytes,
-        deadline: float,
-        most: int,
-        stop: Callable[[], bool],
-        only_tail: bool,
-    ) -> None:
-        self._process, self._pending, self._deadline = process, memoryview(stdin), deadline
-        self._most, self._stop, self._only_tail = most, stop, only_tail
-        self.out, self.err = bytearray(), bytearray()
-        self.timed_out = self.overflowed = self.stopped = False
+class _Conversation(msgspec.Struct):
+    process: subprocess.Popen[bytes]
+    pending: memoryview  # of what it is told
+    deadline: float
+    most: int
+    stop: Callable[[], bool]
+    only_tail: bool
+    out: bytearray = msgspec.field(default_factory=bytearray)
+    err: bytearray = msgspec.field(default_factory=bytearray)
+    timed_out: bool = False
+    overflowed: bool = False
+    stopped: bool = False
 
     def hold(self) -> None:
-        process = self._process
+        process = self.process
         with selectors.DefaultSelector() as selector, exit_of(process.pid) as its_exit:
             for source in (process.stdout, process.stderr, its_exit):
                 if source is not None:
@@ -217,7 +216,7 @@ class _Conversation:
             while selector.get_map():
                 if self._is_over():
                     return
-                left = self._deadline - time.monotonic()
+                left = self.deadline - time.monotonic()
                 ready = selector.select(max(0.0, min(left, _POLL_S)))
                 if not ready and process.poll() is not None:
                     return  # ended; only a stray child still holds the pipes
@@ -228,23 +227,23 @@ class _Conversation:
             time.sleep(_LOOK_S)  # no such descriptor on this system: look now and then
 
     def _is_over(self) -> bool:
-        self.timed_out = time.monotonic() >= self._deadline
-        self.stopped = self._stop()
+        self.timed_out = time.monotonic() >= self.deadline
+        self.stopped = self.stop()
         return self.timed_out or self.stopped or self.overflowed
 
     def _serve(self, key: selectors.SelectorKey) -> bool:
         """Read or write what is ready; False where that was the last of it."""
-        process = self._process
+        process = self.process
         if key.fileobj is process.stdin:
             try:
-                self._pending = self._pending[os.write(key.fd, self._pending[:_CHUNK]) :]
+                self.pending = self.pending[os.write(key.fd, self.pending[:_CHUNK]) :]
             except BlockingIOError:
                 return True
             except BrokenPipeError:
-                self._pending = memoryview(b"")
-            if not self._pending:
+                self.pending = memoryview(b"")
+            if not self.pending:
                 process.stdin.close()  # nothing is left, or nobody reads: the other side is told
-            return bool(self._pending)
+            return bool(self.pending)
         if key.fileobj not in (process.stdout, process.stderr):
             return False  # it has exited
         chunk = os.read(key.fd, _CHUNK)
@@ -252,10 +251,10 @@ class _Conversation:
             self.err += chunk[: MAX_ERRORS - len(self.err)]
             return bool(chunk)
         self.out += chunk
-        if not self._only_tail:
-            self.overflowed = len(self.out) > self._most
-        elif len(self.out) > 2 * self._most:
-            del self.out[: -self._most]
+        if not self.only_tail:
+            self.overflowed = len(self.out) > self.most
+        elif len(self.out) > 2 * self.most:
+            del self.out[: -self.most]
         return bool(chunk)
 
 
