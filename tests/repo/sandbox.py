@@ -88,4 +88,5 @@ class Sandbox:
 
 def statuses(measure: Snapshotter, before: Snapshot, after: Snapshot) -> dict[str, str]:
     """Changed paths with their status letters."""
-    return {change.path: change.status for change in measure.diff(before, after).changes}
+    changes = measure.changes(before.tree, after.tree)
+    return {it.path: "A" if it.before is None else "M" if it.after else "D" for it in changes}

@@ -171,10 +171,10 @@ def test_what_cannot_be_exchanged_is_said(box: Sandbox) -> None:
     one = Exchange(box)
     assert obstacle(one.measure, one.changes) == ""
     blob = one.changes[0].after or one.changes[0].before
-    named = [Change(path=path, status="M", before=blob, after=blob) for path in ("a", "a/b")]
+    named = [Change(path=path, before=blob, after=blob) for path in ("a", "a/b")]
     assert "directory" in obstacle(one.measure, named)
     assert "more than" in obstacle(one.measure, named * MOST_PATHS)
-    odd = Change(path="\udcff.py", status="M", before=blob, after=blob)
+    odd = Change(path="\udcff.py", before=blob, after=blob)
     assert "name" in obstacle(one.measure, [odd])
     box.write("large.bin", b"x" * (6 << 20))
     after = one.measure.tree()
@@ -202,7 +202,7 @@ SIDES = {
 def test_each_path_is_on_one_side(tmp_path: Path, path: str, side: str) -> None:
     """Tests and what a runner obeys on one, everything else but prose on the other."""
     found = find_runner(PYTEST, tmp_path)
-    change = Change(path=path, status="M", before="1", after="2")
+    change = Change(path=path, before="1", after="2")
     sides = split([change], {}, found, ["check.sh"])
     assert bool(sides.tests) is (side in ("tests", "settings"))
     assert bool(sides.code) is (side == "code")
@@ -219,9 +219,9 @@ def test_of_a_shared_file_only_the_runners_section_counts(tmp_path: Path) -> Non
         "2": plain + b'dependencies = ["b"]\n',
         "3": plain + b'[tool.pytest.ini_options]\naddopts = "-k a"\n',
     }
-    change = Change(path="pyproject.toml", status="M", before="1", after="2")
+    change = Change(path="pyproject.toml", before="1", after="2")
     assert split([change], texts, found, ()).code
-    change = Change(path="pyproject.toml", status="M", before="1", after="3")
+    change = Change(path="pyproject.toml", before="1", after="3")
     assert split([change], texts, found, ()).has_settings
 
 

@@ -14,7 +14,6 @@ import pytest
 from ralphloop.errors import RepositoryError
 from ralphloop.repo import snapshot, sorting
 from ralphloop.repo.git import Git, printable
-from ralphloop.repo.snapshot import Change, Changed
 from ralphloop.repo.work_tree import never_progress
 from tests.repo.sandbox import Sandbox, statuses
 
@@ -159,7 +158,7 @@ def test_dirt_that_was_there_before_is_no_change(box: Sandbox) -> None:
     box.write("notes.txt")
     measure = box.snapshotter()
     before = measure.tree()
-    assert measure.diff(before, measure.tree()).count == 0
+    assert measure.diff(before, measure.tree())[0].count == 0
 
 
 def test_switching_branches_to_and_fro_ends_in_a_tree_seen_before(box: Sandbox) -> None:
@@ -373,9 +372,9 @@ def test_very_many_new_files_are_hashed_but_not_kept(
     for number in range(20):
         box.write(f"gen/{number}.txt", f"{number}\n")
     after = measure.tree()
-    changed = measure.diff(before, after)
-    assert changed.count == 20
-    assert measure.contents(c.after for c in changed.changes if c.after) == {}
+    changes = measure.changes(before.tree, after.tree)
+    assert len(changes) == 20
+    assert measure.contents(change.after for change in changes if change.after) == {}
     assert measure.tree() == after
 
 
@@ -406,9 +405,8 @@ def test_any_file_name_is_measured(box: Sandbox, name: bytes) -> None:
     with open(target, "wb") as file:  # noqa: PTH123
         file.write(b"x")
     added = measure.tree()
-    changed = measure.diff(start, added)
-    assert changed.paths == (os.fsdecode(name),)
-    assert all(text.encode("utf-8") for text in changed.work_files())
+    assert statuses(measure, start, added) == {os.fsdecode(name): "A"}
+    assert all(text.encode("utf-8") for text in measure.diff(start, added)[1])
     os.unlink(target)  # noqa: PTH108
     assert measure.tree().tree == start.tree
 
@@ -619,7 +617,7 @@ def test_a_repository_in_a_path_with_special_characters_is_measured(tmp_path: Pa
     measure = box.snapshotter()
     before = measure.tree()
     box.write("a.py", "other\n")
-    assert measure.diff(before, measure.tree()).insertions == 1
+    assert measure.diff(before, measure.tree())[0].insertions == 1
 
 
 def test_unmerged_paths_are_measured_as_they_lie(box: Sandbox) -> None:
@@ -735,17 +733,20 @@ def test_lines_and_binary_files_are_counted(box: Sandbox) -> None:
     before = measure.tree()
     box.write("src/app.py", "a\nb\nc\n")
     box.write("image.png", b"\x89PNG\0\0\0")
-    changed = measure.diff(before, measure.tree())
+    changed, _ = measure.diff(before, measure.tree())
     assert (changed.insertions, changed.deletions) == (3, 1)
 
 
-def test_work_files_name_source_before_tests() -> None:
+def test_work_files_name_source_before_tests(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cut list of paths never makes mixed work look like test-only work."""
-    changes = [Change(path=f"tests/test_{n}.py", status="A") for n in range(5)] + [
-        Change(path="src/z.py", status="M")
-    ]
-    changed = Changed(count=6, changes=tuple(changes))
-    assert changed.work_files(limit=2) == ("src/z.py", "tests/test_0.py")
+    monkeypatch.setattr(snapshot, "MAX_NAMED", 2)
+    measure = box.snapshotter()
+    before = measure.tree()
+    for name in (*(f"a/test_{number}.py" for number in range(5)), "src/z.py"):
+        box.write(name)
+    changed, work_files = measure.diff(before, measure.tree())
+    assert changed.count == 6
+    assert work_files == ("src/z.py", "a/test_0.py")
 
 
 def test_commits_between_heads_are_counted(box: Sandbox) -> None:
@@ -770,7 +771,7 @@ def test_contents_of_both_sides_can_be_read(box: Sandbox) -> None:
     box.write("draft.py", "one\n")
     before = measure.tree()
     box.write("draft.py", "two\n")
-    (change,) = measure.diff(before, measure.tree()).changes
+    (change,) = measure.changes(before.tree, measure.tree().tree)
     assert change.before is not None
     assert change.after is not None
     found = measure.contents([change.before, change.after, "0" * 40])
@@ -796,11 +797,11 @@ def test_pruning_keeps_what_named_snapshots_need(
         measure.prune([kept.tree, "f" * 40])
         assert not [*box.store.glob("??/*")]
         assert len([*box.store.glob("pack/*.pack")]) == 1
-        (change,) = measure.diff(kept, last).changes
+        (change,) = measure.changes(kept.tree, last.tree)
         assert change.before is not None
         assert measure.contents([change.before]) == {change.before: b"kept\n"}
     box.write("draft.py", "after pruning\n")
-    assert measure.diff(kept, measure.tree()).count == 1
+    assert measure.diff(kept, measure.tree())[0].count == 1
 
 
 def test_nothing_changed_costs_at_most_twice_a_git_status(tmp_path: Path) -> None:

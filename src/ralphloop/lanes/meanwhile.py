@@ -223,7 +223,8 @@ def watch_again(yard: Yard, lane: Lane, number: int, story: str) -> None:
     def left() -> str:
         found, after = [*_moved(yard, lane, before)], yard.outside.tree()
         if after.tree != before.checkout.tree:
-            paths = yard.outside.diff(yard.outside.known(before.checkout), after).paths
+            known = yard.outside.known(before.checkout).tree
+            paths = [change.path for change in yard.outside.changes(known, after.tree)]
             if names_it(transcript, yard.checkout.root, paths):
                 names = some([printable(it) for it in paths], 5)
                 found.append(f"it changed files of your checkout ({names})")

@@ -212,8 +212,8 @@ def _not_ours(runner: Runner) -> frozenset[str]:
     start = Snapshot(tree=frozen.start_tree, head=frozen.start_head or None)
     if runner.measure.known(start) != start:
         return frozenset(frozen.dirty)  # nobody can tell any more: it stays where it is
-    changed = runner.measure.diff(start, runner.measure.tree())
-    return frozenset(frozen.dirty) - frozenset(changed.paths)
+    changes = runner.measure.changes(start.tree, runner.measure.tree().tree)
+    return frozenset(frozen.dirty).difference(change.path for change in changes)
 
 
 def take_back(runner: Runner, *, agent_ran: bool = True) -> dict[str, str]:

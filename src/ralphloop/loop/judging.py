@@ -18,7 +18,7 @@ import msgspec
 from ralphloop.core.events import IterationFinished, StoryBlocked, StorySetAside
 from ralphloop.core.grading import DOUBT, VERIFY
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import ChangedFiles, CheckStatus, Evidence, Outcome, StoryList, Value
+from ralphloop.core.model import CheckStatus, Evidence, Outcome, StoryList, Value
 from ralphloop.core.planning import facts_of
 from ralphloop.core.progress import footprint, is_trodden
 from ralphloop.core.proof import Trial
@@ -137,7 +137,7 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
     tell_taken_back(runner, number, gone)
     unfinished = left_open(runner) or elsewhere or (runner.left_lane() if runner.left_lane else "")
     remarks, runner.remarks = runner.remarks, ()
-    changed = runner.measure.diff(before, after)
+    changed, work_files = runner.measure.diff(before, after)
     commits, subjects = runner.measure.commits(before.head, after.head)
     hidden = stashed(runner, begun.stashes)
     said = (*listed.findings, *meddled, *remarks, *lost.values(), unfinished, hidden)
@@ -145,14 +145,9 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
         files_changed=changed.count,
         commits=commits,
         tree=after.tree,
-        work_files=changed.work_files(),
+        work_files=work_files,
         head=after.head or "",
-        changed=ChangedFiles(
-            count=changed.count,
-            insertions=changed.insertions,
-            deletions=changed.deletions,
-            subjects=subjects,
-        ),
+        changed=msgspec.structs.replace(changed, subjects=subjects),
         remarks=tuple(filter(None, said)),
         unfinished=unfinished,
         passes_set=begun.story is not None and begun.story.id in listed.claimed,

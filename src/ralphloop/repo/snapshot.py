@@ -16,14 +16,14 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.core.model import Value
+from ralphloop.core.model import ChangedFiles, Value
 from ralphloop.core.proof import is_test_path
 from ralphloop.errors import RepositoryError
 from ralphloop.repo import private_git, sorting
 from ralphloop.repo.git import STATUS_ARGS, Git, StatusReport, parse_status, printable
 from ralphloop.repo.work_tree import OwnFiles, Repository, is_name, never_progress, project_prefix
 
-MAX_CHANGES = 10_000
+MAX_NAMED = 500
 MAX_TEXT = 1024 * 1024
 MAX_TEXTS = 32 * 1024 * 1024
 MAX_LOOSE_OBJECTS = 20_000
@@ -48,25 +48,8 @@ class Snapshot(Value, frozen=True, kw_only=True):
 
 class Change(Value, frozen=True, kw_only=True):
     path: str  # bytes that are no UTF-8 are surrogates, as `os.fsencode` wants them
-    status: str  # A added, M modified, D deleted
-    before: str | None = None  # name of the content, for `contents`
-    after: str | None = None
-
-
-class Changed(Value, frozen=True, kw_only=True):
-    count: int = 0
-    changes: tuple[Change, ...] = ()  # the first MAX_CHANGES of them
-    insertions: int | None = None  # None: too many to count, or no git
-    deletions: int | None = None
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return tuple(change.path for change in self.changes)
-
-    def work_files(self, limit: int = 500) -> tuple[str, ...]:
-        """Changed paths fit to be stored as text; source first, so that a cut never hides it."""
-        ordered = sorted(self.paths, key=is_test_path)
-        return tuple(printable(path) for path in ordered[:limit])
+    before: str | None = None  # name of the content, for `contents`; None: it was added
+    after: str | None = None  # None: it was deleted
 
 
 class Snapshotter:
@@ -113,17 +96,16 @@ class Snapshotter:
                 f"make sure that {self._store.parent} can be written to and that the disk has room",
             ) from error
 
-    def diff(self, before: Snapshot, after: Snapshot) -> Changed:
+    def diff(self, before: Snapshot, after: Snapshot) -> tuple[ChangedFiles, tuple[str, ...]]:
+        """How much differs, and where, as text; source comes first, so that no cut hides it."""
         if before.tree == after.tree:
-            return Changed(insertions=0, deletions=0)
+            return ChangedFiles(insertions=0, deletions=0), ()
         changes, counts = self._compared(before, after)
-        plus, minus = (sum(int(n[at]) for n in counts or () if n[at] != b"-") for at in (0, 1))
-        return Changed(
-            count=len(changes),
-            changes=tuple(changes[:MAX_CHANGES]),
-            insertions=None if counts is None else plus,
-            deletions=None if counts is None else minus,
-        )
+        changed, paths = ChangedFiles(count=len(changes)), [change.path for change in changes]
+        if counts is not None:
+            plus, minus = (sum(int(n[at]) for n in counts if n[at] != b"-") for at in (0, 1))
+            changed = ChangedFiles(count=len(changes), insertions=plus, deletions=minus)
+        return changed, tuple(map(printable, sorted(paths, key=is_test_path)[:MAX_NAMED]))
 
     def net_lines(self, before: str, after: str) -> int | None:
         """Lines in which two trees differ; None where they cannot be counted."""
@@ -329,12 +311,6 @@ def _raw_changes(fields: list[bytes]) -> list[Change]:
     changes = []
     for meta, path in zip(fields[0::2], fields[1::2], strict=False):
         _, _, before, after, status = meta.decode().split(" ")
-        changes.append(
-            Change(
-                path=os.fsdecode(path),
-                status="M" if status[0] == "T" else status[0],
-                before=None if status[0] == "A" else before,
-                after=None if status[0] == "D" else after,
-            )
-        )
+        was, now = None if status == "A" else before, None if status == "D" else after
+        changes.append(Change(path=os.fsdecode(path), before=was, after=now))
     return changes
