@@ -79,20 +79,14 @@ def read_junit(paths: Iterable[Path]) -> Results | None:
     class Located(junit.TestCase):  # the library's own way to know more attributes
         file = junit.Attr()
 
-    class Suite(junit.TestSuite):
-        testcase = Located
-
-    class Document(junit.JUnitXml):
-        testsuite = Suite
-
     results = Results()
     try:
         for path in paths:
             if path.stat().st_size > _LARGEST_FILE:
                 return None
-            for case in chain.from_iterable(Document.fromfile(str(path))):
-                file = getattr(case, "file", "") or ""
-                name, row = _junit_name(file, case.classname or "", case.name or "")
+            for found in chain.from_iterable(junit.JUnitXml.fromfile(str(path))):
+                case = Located.fromelem(found)  # type: ignore[no-untyped-call]
+                name, row = _junit_name(case.file or "", case.classname or "", case.name or "")
                 kinds = {type(result): result for result in reversed(case.result)}
                 ended, said = "skipped" if junit.Skipped in kinds else "passed", ""
                 if wrong := kinds.get(junit.Failure) or kinds.get(junit.Error):
