@@ -137,7 +137,7 @@ class PrivateIndex:
         self._git = None
         paths = (record.partition(b"\t")[2] for record in records if record)
         ours = [path for path in paths if os.fsdecode(path) in self._own]
-        update_index(self.git(), self._repo, [], ours)
+        update_index(self.git(), [], ours)
         self._seeded_for = self._premises()
         return True
 
@@ -252,17 +252,11 @@ class PrivateIndex:
 
 
 def update_index(
-    git: Git,
-    repo: Repository,
-    add: Iterable[bytes],
-    remove: Iterable[bytes],
-    *,
-    keep_content: bool = True,
+    git: Git, add: Iterable[bytes], remove: Iterable[bytes], *, keep_content: bool = True
 ) -> None:
     """Bring an index to the work tree's state of some paths; or keep only hashes of the content."""
-    null = b"0" * (64 if repo.object_format == "sha256" else 40)
-    if gone := nul_ended(b"0 %s\t%s" % (null, path) for path in remove):
-        git.run("update-index", "-z", "--index-info", stdin=gone)
+    if gone := nul_ended(remove):
+        git.run("update-index", "-z", "--force-remove", "--stdin", stdin=gone)
     if here := nul_ended(add):
         # --info-only must come before the paths it applies to
         how = ("--add", "--remove", "--replace", *(() if keep_content else ("--info-only",)))

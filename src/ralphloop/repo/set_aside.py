@@ -85,7 +85,7 @@ class Aside(msgspec.Struct):
         gone = [os.fsencode(change.path) for change in changes if change.after is None]
         here = [os.fsencode(change.path) for change in changes if change.after is not None]
         with scratch_index(self.repo, *parents[:1]) as git:
-            update_index(git, self.repo, here, gone)
+            update_index(git, here, gone)
             return _keep(git, self.ref, message, *parents)
 
     def restore(self, changes: list[Change]) -> None:

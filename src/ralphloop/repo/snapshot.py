@@ -261,9 +261,7 @@ class Snapshotter:
         if touched and plain is None:
             self._indexed = None
             keep = work.keep_content
-            private_git.update_index(
-                self.git(), self._repo, work.add, work.remove, keep_content=keep
-            )
+            private_git.update_index(self.git(), work.add, work.remove, keep_content=keep)
         if self._indexed is None:
             self._indexed = self.git().line("write-tree", "--missing-ok")
         files = {**(plain or {}), **work.unread}
