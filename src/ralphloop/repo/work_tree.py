@@ -270,20 +270,14 @@ class OwnFiles:
         wanted = sorted(set(patterns))
         self.patterns = (*wanted, *((f"!{within}",) if within else ()))
         self._within = within
-        plain = [p for p in wanted if "*" not in p]
-        self._paths = frozenset(p for p in plain if not p.endswith("/"))
-        self._directories = tuple(p for p in plain if p.endswith("/"))
-        wild = (re.escape(p).replace(r"\*", "[^/]*") for p in wanted if "*" in p)
-        self._wild = [re.compile(w if w.endswith("/") else rf"{w}\Z") for w in wild]
+        names = (re.escape(it).replace(r"\*", "[^/]*") for it in wanted)
+        ours = (rf"{it[:-1]}(?:/|\Z)" if it.endswith("/") else rf"{it}\Z" for it in names)
+        self._ours = LazyRegex("|".join(ours) or "(?!)")
 
     def __contains__(self, path: object) -> bool:
         if not isinstance(path, str):
             return False
-        if path in self._paths or path.startswith(self._directories):
-            return True
-        if not path.startswith(self._within):
-            return True
-        return f"{path}/" in self._directories or any(wild.match(path) for wild in self._wild)
+        return not path.startswith(self._within) or self._ours.match(path) is not None
 
 
 def never_committed(project: str = "", *, within: str = "") -> OwnFiles:
