@@ -123,8 +123,7 @@ def _open_relay(box: Box) -> None:
     from ralphloop.proc.relay import outside
 
     Path(box.relay, "hosts").write_text(sandbox.hosts_file(box.network), "utf-8")
-    split = [address.rpartition(":") for address in box.network]
-    outside(box.relay, [(host.strip("[]"), int(port)) for host, _, port in split])
+    outside(box.relay, [(host, port) for host, _, port in sandbox.listeners(box.network)])
     atexit.register(shutil.rmtree, box.relay, ignore_errors=True)
 
 
@@ -243,7 +242,7 @@ class _Plans:
         withheld: frozenset[str] = frozenset(),
     ) -> Box:
         hidden, ports = _there(self._hidden(frozenset(kept))), self._section.network
-        low = self._relay and any(int(it.rpartition(":")[2]) < _FIRST_FREE for it in ports)
+        low = self._relay and any(it[2] < _FIRST_FREE for it in sandbox.listeners(ports))
         return Box(
             program=self._program,
             places=plan(

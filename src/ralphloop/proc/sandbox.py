@@ -92,7 +92,7 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
             words += ["--cap-add", "CAP_NET_BIND_SERVICE", "--ro-bind", self.relay, self.relay]
             words += ["--ro-bind", f"{self.relay}/hosts", "/etc/hosts"]
             here = str(Path(__file__).with_name("relay.py"))
-            inner = [address for _, address in listeners(self.network)]
+            inner = [f"{seen}:{port}" for _, seen, port in listeners(self.network)]
             argv = [sys.executable, "-I", "-S", here, self.relay, *inner, "--", *argv]
         kept = {k: v for k, v in env.items() if k not in self.withheld and k not in _SESSION}
         if "TMPDIR" in kept:
@@ -151,8 +151,8 @@ def _is_below(path: str, above: str) -> bool:
     return path == above or path.startswith(f"{above.rstrip('/')}/")
 
 
-def listeners(network: Sequence[str]) -> list[tuple[str, str]]:
-    """Each allowed name with the address it seems to have inside; loopback is itself."""
+def listeners(network: Sequence[str]) -> list[tuple[str, str, int]]:
+    """Each allowed name, the address it seems to have inside and its port; loopback is itself."""
     found, next_number = [], 2
     for address in network:
         host, _, port = address.rpartition(":")
@@ -160,15 +160,15 @@ def listeners(network: Sequence[str]) -> list[tuple[str, str]]:
         seen = "127.0.0.1" if host == "localhost" else host
         if not (seen.startswith("127.") or seen == "::1"):
             seen, next_number = f"127.0.0.{next_number}", next_number + 1
-        found.append((host, f"{seen}:{port}"))
+        found.append((host, seen, int(port)))
     return found
 
 
 def hosts_file(network: Sequence[str]) -> str:
     lines = ["127.0.0.1 localhost", "::1 localhost"]
-    for host, address in listeners(network):
+    for host, seen, _ in listeners(network):
         if host != "localhost" and not host.startswith("127.") and ":" not in host:
-            lines.append(f"{address.rpartition(':')[0]} {host}")
+            lines.append(f"{seen} {host}")
     return "\n".join(lines) + "\n"
 
 
