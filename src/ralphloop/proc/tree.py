@@ -28,6 +28,7 @@ from ralphloop.proc.process_table import (
     process_table,
     reap,
     send_signal,
+    started_at,
 )
 from ralphloop.proc.run import commands, guard
 
@@ -115,9 +116,7 @@ class ProcessTree:
         boxed: bool = False,
     ) -> None:
         """Know a tree by its root and when that began; zero: by its mark alone."""
-        if since is None:
-            proc = find_process(root)
-            since = proc.started if proc else 0.0
+        since = since if since is not None else started_at(root) or 0.0
         self.started = since  # in epoch seconds
         self.adopting = adopting
         self._boxed = boxed  # its root is a sandbox, which ends with what is in it
