@@ -243,6 +243,7 @@ def test_at_most_fifty_names_are_kept() -> None:
         ("> Task :test NO-SOURCE\nBUILD SUCCESSFUL\n", 0),
         ("No examples found.\n\n0 examples, 0 failures\n", 0),
         ("No tests executed!\n", 1),
+        ("> No tests found for given includes: [a.B](--tests filter)\n", 1),
         ("No test is available in /x/bin/App.dll.\n", 0),
         ("# tests 0\n# pass 0\n", 0),
     ],

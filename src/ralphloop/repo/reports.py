@@ -345,7 +345,6 @@ _SOME_RAN = LazyRegex(
     | ^running\ [1-9]\d*\ test
     | \bTests\ run:\ [1-9]
     | ^ok[ \t]+\S+[ \t]+(?:\(cached\)|[\d.]+s)(?!.*\[no\ tests\ to\ run\])
-    | ^[ \t]*---\ (?:PASS|FAIL):
     | \b[1-9]\d*\ examples?,
     | ^OK\ \([1-9]
     | \b(?:Passed|Total|Total\ tests):\s+[1-9]
@@ -359,11 +358,9 @@ _NOTHING_FAILS = LazyRegex(
     r"""
     ^(?:=+\ )?(?:\d+\ deselected,\ )?no\ tests\ (?:ran|collected)\b
     | ^(?:=+\ )?\d+\ deselected\ in\b
-    | ^NO\ TESTS\ RAN
     | ^Ran\ 0\ tests\ in
-    | ^[ \t]*(?:Error:\ )?No\ tests?\ (?:files\ )?found\b
+    | ^[ \t>]*(?:Error:\ )?No\ tests?\ (?:files\ )?found\b
     | ^No\ tests\ executed!
-    | ^>\ No\ tests\ found\ for\ given\ includes
     """,
     re.VERBOSE | re.MULTILINE,
 )
@@ -372,7 +369,6 @@ _NOTHING_PASSES = LazyRegex(
     r"""
     ^[ \t]+0\ passing\b
     | ^0\ examples,\ 0\ failures$
-    | ^No\ examples\ found
     | \[no\ test\ files\]$
     | \[no\ tests\ to\ run\]$
     | ^running\ 0\ tests$
