@@ -33,8 +33,6 @@ from ralphloop.proc.tree import (
     children_now,
     gentle,
     names_of,
-    run_stopping,
-    stopping,
 )
 from ralphloop.readers.own_words import BoundedText
 from ralphloop.readers.stream import Reader
@@ -236,14 +234,13 @@ class _Run:
         self._is_over = True
 
     async def _end_all(self, stages: Stages) -> None:
-        hurry, spares = (lambda: self._stop.at_once), self._tree.spares
-        for pause in stopping(self._everybody, stages, hurry, spares):
+        for pause in self._tree.stopping(stages, lambda: self._stop.at_once):
             await asyncio.sleep(pause)
 
     def leave_nothing_behind(self) -> None:
         """However this ended, also by an error of ours: kill what lives, close what is open."""
         if not self._is_over and (self._child.exit_code is None or not self._tree.is_empty()):
-            run_stopping(stopping(self._everybody, AT_ONCE))
+            self._tree.stop(AT_ONCE)
             self._child.reap()
         self._child.close()
         self._tree.close()

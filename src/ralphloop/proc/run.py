@@ -122,10 +122,11 @@ def run_command(
                 talk.hold()
             finally:
                 if process.poll() is None:
-                    from ralphloop.proc.tree import end_tree
+                    from ralphloop.proc.tree import ASKED_ONCE, ProcessTree
 
                     # A sandbox (`proc.sandbox`) ends with its program.
-                    end_tree(process.pid, boxed=argv[0].endswith("/bwrap"))
+                    boxed = argv[0].endswith("/bwrap")
+                    ProcessTree(process.pid, "", boxed=boxed).stop(ASKED_ONCE)
                     _kill_group(process.pid)  # last: its number is taken till then
     finally:
         with guard:

@@ -17,7 +17,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from ralphloop.proc.process_table import (
     Proc,
@@ -154,10 +154,6 @@ class ProcessTree:
             self._sessions = {proc.session for proc in living} - {self._session}
             return living
 
-    def spares(self, proc: Proc) -> bool:
-        """True for a sandbox: asked to end, it would cut off what still wants to say something."""
-        return self._boxed and proc.pid == self._root
-
     def is_empty(self) -> bool:
         """True when nobody of the tree lives; cheap where the kernel lists our children."""
         listed = children_of_this_process() if self.adopting else None
@@ -171,6 +167,34 @@ class ProcessTree:
         adopted = any(self._may_be_ours(pid) for pid in listed or () if pid != self._root)
         if adopted or not self.adopting:
             self.members()
+
+    def stopping(self, stages: Stages, hurry: Callable[[], bool] = bool) -> Iterator[float]:
+        """Signal harder and harder until nobody of it lives; yields seconds to sleep."""
+        for number, patience in stages:
+            deadline = time.monotonic() + patience
+            told: set[tuple[int, float]] = set()
+            pause, is_last = 0.01, number == signal.SIGKILL
+            while members := self.members(thorough=True):
+                for proc in members:
+                    # A sandbox that is asked to end cuts off what still wants to say something.
+                    if not is_last and self._boxed and proc.pid == self._root:
+                        continue
+                    if is_last or proc.identity not in told:
+                        told.add(proc.identity)
+                        send_signal(proc, number)
+                        if number == signal.SIGTERM:
+                            # A suspended process would sleep through the request.
+                            send_signal(proc, signal.SIGCONT)
+                if (not is_last and hurry()) or time.monotonic() >= deadline:
+                    break
+                yield pause
+                pause = min(pause * 1.5, 0.1)
+            else:
+                return
+
+    def stop(self, stages: Stages) -> None:
+        for pause in self.stopping(stages):
+            time.sleep(pause)
 
     def _is_known(self, proc: Proc) -> bool:
         return abs(self._known.get(proc.pid, 0.0) - proc.started) <= _START_TIME_TOLERANCE_S
@@ -214,47 +238,6 @@ AT_ONCE: Stages = ((signal.SIGKILL, _KILL_PATIENCE_S),)
 ASKED_ONCE: Stages = ((signal.SIGTERM, 3.0), *AT_ONCE)
 
 
-def stopping(
-    find: Callable[[], Sequence[Proc]],
-    stages: Stages,
-    hurry: Callable[[], bool] = lambda: False,
-    spares: Callable[[Proc], bool] = lambda _: False,
-) -> Iterator[float]:
-    """Signal harder and harder until `find` finds nobody; yields seconds to sleep."""
-    for number, patience in stages:
-        deadline = time.monotonic() + patience
-        told: set[tuple[int, float]] = set()
-        pause = 0.01
-        while members := find():
-            for proc in members:
-                if number != signal.SIGKILL and spares(proc):
-                    continue
-                if number == signal.SIGKILL or proc.identity not in told:
-                    told.add(proc.identity)
-                    send_signal(proc, number)
-                    if number == signal.SIGTERM:
-                        # A suspended process would sleep through the request.
-                        send_signal(proc, signal.SIGCONT)
-            hurried = number != signal.SIGKILL and hurry()
-            if hurried or time.monotonic() >= deadline:
-                break
-            yield pause
-            pause = min(pause * 1.5, 0.1)
-        else:
-            return
-
-
-def run_stopping(steps: Iterator[float]) -> None:
-    for pause in steps:
-        time.sleep(pause)
-
-
-def end_tree(pid: int, *, boxed: bool = False) -> None:
-    """End a command of ours with all it started: asked once, then killed."""
-    tree = ProcessTree(pid, "", boxed=boxed)
-    run_stopping(stopping(tree.members, ASKED_ONCE, spares=tree.spares))
-
-
 def names_of(members: Iterable[Proc]) -> tuple[str, ...]:
     """Who they are, for people; not everybody of a crowd."""
     named = ((name_of(proc.pid), proc.pid) for proc in members)
@@ -266,7 +249,6 @@ def stop_tree(
 ) -> tuple[str, ...]:
     """Stop what a supervisor that died has left running; returns what was found, by name."""
     tree = ProcessTree(pid or 0, mark, since=create_time or 0.0)
-    find = partial(tree.members, thorough=True)
-    names = names_of(find())
-    run_stopping(stopping(find, stages))
+    names = names_of(tree.members(thorough=True))
+    tree.stop(stages)
     return names
