@@ -68,15 +68,14 @@ def back_on_the_branch(runner: Runner, number: int, before: Snapshot, listed: by
         return ""  # what is gone is named by whoever measures it
     there = repo.branch() or "no branch"
     runner.add_note(f"Do not switch branches: stay on {branch}.")
-    if return_to_branch(repo, branch, since=before.head, head=repo.head()):
+    if return_to_branch(repo, branch, before.head):
         remark = f"the agent switched from {branch} to {there}; its commits are on {branch} again"
         runner.remarks = (*runner.remarks, remark)
         return ""
     if repo.unfinished_operation() is not None:
         return ""  # for the agent itself to end
     ref = ref_name(runner.run, number, "lost")
-    measure, own = runner.measure, runner.setup.own
-    if not bring_back(repo, measure, branch, before=before, ref=ref, own=own):
+    if not bring_back(repo, runner.measure, branch, before=before, ref=ref):
         return f"the agent left {branch} for {there}"
     known = runner.setup.stories
     if known is not None and listed:

@@ -227,12 +227,12 @@ def _keep(git: Git, ref: str, message: str, *parents: str) -> str:
     return commit
 
 
-def return_to_branch(repo: Repository, branch: str, *, since: str | None, head: str | None) -> bool:
+def return_to_branch(repo: Repository, branch: str, since: str | None) -> bool:
     """Let `branch` have the commits of HEAD and put HEAD on it; False where they do not add to it.
 
     A branch that was deleted or renamed begins again, from where it was `since`.
     """
-    if head is None or repo.unfinished_operation() is not None:
+    if (head := repo.head()) is None or repo.unfinished_operation() is not None:
         return False
     tip = repo.commit_of(f"refs/heads/{branch}")
     if (base := tip or since) and not repo.git.contains(head, base):
@@ -244,13 +244,7 @@ def return_to_branch(repo: Repository, branch: str, *, since: str | None, head: 
 
 
 def bring_back(
-    repo: Repository,
-    measure: Snapshotter,
-    branch: str,
-    *,
-    before: Snapshot,
-    ref: str,
-    own: OwnFiles,
+    repo: Repository, measure: Snapshotter, branch: str, *, before: Snapshot, ref: str
 ) -> bool:
     """Keep what stands elsewhere under `ref`, then be on `branch` with the files of `before`."""
     if before.head is None or _is_used_elsewhere(repo, branch):
@@ -269,7 +263,7 @@ def bring_back(
     aside.unstage()
     # Files of ours are in no snapshot: where the other place had others, the branch's return.
     changed = repo.paths_between(head, there, "--diff-filter=d")
-    if paths := [path for path in changed if path in own]:
+    if paths := [path for path in changed if path in measure.own]:
         args = ("checkout", "--quiet", there, *PATHSPECS_ON_STDIN)
         repo.git.writing().run(*args, stdin=literal_pathspecs(paths))
     return True
