@@ -244,8 +244,9 @@ class Trouble(NamedTuple):
 
 def cannot_start(argv: Sequence[str], *, found: bool) -> Trouble | None:
     """Why no run of this command can ever prove anything."""
-    if joins := [word for word in argv if word in _JOINS] or [argv[0]] * (argv[0] in _BUILTINS):
-        return _no_shell(argv, joins[0])
+    builtin = _BUILTINS.intersection(argv[:1])
+    if trouble := may_need_shell(argv, _JOINS) or may_need_shell(argv, builtin):
+        return trouble
     if found:
         return None
     fix = f"install {argv[0]}, put it on PATH, or change checks.commands"
@@ -254,10 +255,14 @@ def cannot_start(argv: Sequence[str], *, found: bool) -> Trouble | None:
     return Trouble(f"{argv[0]} was not found", fix)
 
 
-def may_need_shell(argv: Sequence[str]) -> Trouble | None:
+def may_need_shell(argv: Sequence[str], signs: frozenset[str] = _PIPES) -> Trouble | None:
     """Words that a shell would have understood; some program may mean them."""
-    pipes = (word for word in argv if word in _PIPES)
-    return _no_shell(argv, word) if (word := next(pipes, "")) else None
+    if not (word := next((word for word in argv if word in signs), "")):
+        return None
+    line = " ".join(part if part in _JOINS | _PIPES else shlex.quote(part) for part in argv)
+    in_shell = json.dumps(["sh", "-c", line], ensure_ascii=False)
+    words = f"no shell is used here, so `{word}` is only a word"
+    return Trouble(words, f"make each command an entry of its own, or ask for a shell: {in_shell}")
 
 
 def why_red(argv: Sequence[str], output: str) -> Trouble | None:
@@ -275,10 +280,8 @@ def not_installed(argv: Sequence[str], root: Path) -> Trouble | None:
     place = (root / argv[0]).parent.parent
     if len(argv) < 3 or argv[1] != "-m" or argv[2] not in _TOOLS:
         return None
-    with suppress(OSError, UnicodeDecodeError):
-        is_alone = "include-system-site-packages = false" in read_regular(
-            place / "pyvenv.cfg"
-        ).decode("utf-8", "replace")
+    with suppress(OSError):
+        is_alone = b"include-system-site-packages = false" in read_regular(place / "pyvenv.cfg")
         libraries = [*place.glob("lib*/python*/site-packages")]
         if is_alone and libraries and not any((it / argv[2]).exists() for it in libraries):
             return Trouble(f"No module named {argv[2]}", _install(argv[0], argv[2]))
@@ -292,13 +295,6 @@ def _install(python: str, module: str) -> str:
 def last_lines(output: str) -> list[str]:
     lines = [line.rstrip() for line in output.splitlines() if line.strip()]
     return [line[:_LONGEST_LINE] for line in lines[-_MOST_LINES:]]
-
-
-def _no_shell(argv: Sequence[str], word: str) -> Trouble:
-    line = " ".join(part if part in _JOINS | _PIPES else shlex.quote(part) for part in argv)
-    in_shell = json.dumps(["sh", "-c", line], ensure_ascii=False)
-    words = f"no shell is used here, so `{word}` is only a word"
-    return Trouble(words, f"make each command an entry of its own, or ask for a shell: {in_shell}")
 
 
 def compare(
