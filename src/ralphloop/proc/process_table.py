@@ -131,10 +131,10 @@ def mark_on(pid: int) -> str:
 def name_of(pid: int) -> str:
     """The command line of a process as one bounded, redacted line."""
     from ralphloop.redaction import redact
+    from ralphloop.text.plain import one_line
 
     line = " ".join(_asked(pid, lambda process: process.cmdline()) or ())[:4096]
-    shown = "".join(c if c.isprintable() else " " for c in redact(line)).strip()
-    return shown if len(shown) <= _LONGEST_NAME else shown[: _LONGEST_NAME - 1] + "…"
+    return one_line(redact(line.encode("utf-8", "replace").decode()), _LONGEST_NAME)
 
 
 # --- Linux -----------------------------------------------------------------------------------

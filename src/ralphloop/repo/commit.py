@@ -38,7 +38,7 @@ from ralphloop.repo.git import (
 )
 from ralphloop.repo.reports import plain_text
 from ralphloop.repo.work_tree import OwnFiles, Repository, patiently, wait_for_locks
-from ralphloop.room import open_regular
+from ralphloop.room import read_regular
 from ralphloop.text.plain import one_line
 
 COMMIT_TIMEOUT_S = 600.0  # hooks may run a test suite
@@ -251,8 +251,7 @@ def _may_hold_secrets(path: Path) -> bool:
     if name == ".env" or (name.startswith(".env.") and not name.endswith(_SAMPLES)):
         return True
     try:
-        with open_regular(path) as file:
-            start = file.read(_READ_FOR_SECRETS)
+        start = read_regular(path, most=_READ_FOR_SECRETS)
     except OSError:
         return False  # gone again, or a directory
     return redact_bytes(start) != start

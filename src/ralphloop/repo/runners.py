@@ -23,6 +23,7 @@ import msgspec
 from ralphloop.core.model import Value
 from ralphloop.core.proof import is_test_path
 from ralphloop.repo.git import printable
+from ralphloop.room import read_regular
 from ralphloop.stacks.detect import parsed, value_at
 
 Read = Callable[[str], str]  # the text of a file; empty: there is none
@@ -147,11 +148,8 @@ def changed_scripts(argv: Sequence[str], old: Read, new: Read) -> Iterator[str]:
 
 
 def _on_disk(root: Path, name: str) -> str:
-    path = root / name
     with suppress(OSError, ValueError):  # what cannot be read says nothing
-        if path.is_file():
-            with path.open("rb") as file:
-                return file.read(_LARGEST_FILE).decode("utf-8", "replace")
+        return read_regular(root / name, most=_LARGEST_FILE).decode("utf-8", "replace")
     return ""
 
 

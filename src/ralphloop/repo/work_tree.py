@@ -24,7 +24,7 @@ from ralphloop.errors import Finding, Level, RepositoryError
 from ralphloop.proc.run import Ended
 from ralphloop.proc.sandbox import Box
 from ralphloop.repo.git import HELD_OPEN, STATUS_ARGS, Git, StatusReport, first_lines, parse_status
-from ralphloop.room import open_regular
+from ralphloop.room import read_regular
 from ralphloop.text.plain import LazyRegex
 
 _SWITCH_TIMEOUT_S = 600.0  # a checkout of a large tree, with the user's post-checkout hook
@@ -151,11 +151,10 @@ class Repository(Value):
     def stashes(self) -> dict[str, str]:
         """What is stashed, oldest first, with git's words for it; git itself is not asked."""
         try:
-            with open_regular(self.common_dir / "logs" / "refs" / "stash") as file:
-                lines = file.read(1 << 20).decode("utf-8", "replace").splitlines()
+            log = read_regular(self.common_dir / "logs" / "refs" / "stash", most=1 << 20)
         except OSError:
             return {}
-        pairs = (line.partition("\t") for line in lines)
+        pairs = (line.partition("\t") for line in log.decode("utf-8", "replace").splitlines())
         return {who.split(" ")[1]: words for who, _, words in pairs if " " in who}
 
     def branch(self) -> str | None:
@@ -253,8 +252,7 @@ def is_name(text: str) -> bool:
 def _named_in(path: Path) -> str:
     """What a file of git's names, asked too often to start git; empty where only git can tell."""
     try:
-        with open_regular(path) as file:
-            return file.read(4096).decode("ascii").strip().removeprefix("ref: ")
+        return read_regular(path, most=4096).decode("ascii").strip().removeprefix("ref: ")
     except (OSError, ValueError):
         return ""
 
