@@ -11,6 +11,7 @@ as an error, like one that could not be collected or set up.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -229,20 +230,15 @@ _NODE_WORDS = {"pass": "passed", "fail": "failed", "skipped": "skipped", "todo":
 def read_counts(text: str) -> TestCounts | None:
     """The numbers in the last lines of a runner's output; None where there are none."""
     last = "\n".join(text.splitlines()[-400:])
-    numbers: dict[str, int] = {}
-
-    def add(what: str, number: str | None) -> None:
-        numbers[what] = numbers.get(what, 0) + int(number or 0)
-
+    numbers = Counter[str]()
     for line in filter(_SUMMARY.match, last.splitlines()):
         for what, expression in _COUNTED:
             for found in expression.finditer(line):
-                add(what, next(filter(None, found.groups()), "0"))
+                numbers[what] += int(next(filter(None, found.groups())))
     for found in _NODE.finditer(last):
-        add(_NODE_WORDS[found[1]], found[2])
+        numbers[_NODE_WORDS[found[1]]] += int(found[2])
     if ran := sum(map(int, _RAN.findall(last))):
-        rest = numbers.get("failed", 0) + numbers.get("skipped", 0)
-        numbers["passed"] = max(0, ran - rest)
+        numbers["passed"] = max(0, ran - numbers["failed"] - numbers["skipped"])
     return TestCounts(**numbers) if numbers else None
 
 
@@ -290,12 +286,9 @@ _ONE_LINERS = [
 def failing_tests(text: str) -> tuple[str, ...]:
     """Names of failing tests in the order they are told, at most MAX_NAMES."""
     lines = [line[:_LONGEST_LINE] for line in text.splitlines() if _SIGN.search(line)]
-    names: dict[str, None] = {}
-    for name in chain(_mocha(text), _line_by_line(lines), failures(read_go(text))):
-        names.setdefault(name.strip()[:_LONGEST_NAME])
-        if len(names) >= MAX_NAMES:
-            break
-    return tuple(names)
+    named = chain(_mocha(text), _line_by_line(lines), failures(read_go(text)))
+    once = dict.fromkeys(name.strip()[:_LONGEST_NAME] for name in named)
+    return tuple(once)[:MAX_NAMES]
 
 
 _JEST_FILE = LazyRegex(r"^\s*FAIL\s+(\S+\.\w+)(?: \([\d.]+ m?s\))?$")
