@@ -10,8 +10,6 @@ might be a word of some program (`|`, `>`) is only held against a check that is 
 the same name; a failure without names, or a list so long that it was cut, never.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -22,7 +20,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,12 +29,12 @@ from ralphloop.core.model import CheckResult, CheckStatus, Comparison, Value
 from ralphloop.core.proof import Canary
 from ralphloop.proc.run import Ended, Output, run_command
 from ralphloop.proc.sandbox import Box, in_words, refused_paths
+from ralphloop.redaction import redact, secret_values
+from ralphloop.repo import reports
+from ralphloop.repo.named import Reporting, canary, is_hidden, placed, reporting
+from ralphloop.repo.runners import FoundRunner, find_runner
 from ralphloop.room import read_regular
 from ralphloop.text.durations import format_duration
-
-if TYPE_CHECKING:
-    from ralphloop.repo.named import Reporting
-    from ralphloop.repo.runners import FoundRunner
 
 DEFAULT_TIMEOUT_S = 900.0
 MAX_TAIL = 16 * 1024
@@ -75,9 +73,6 @@ def run_checks(
 
 
 def _run_check(check: Check, cwd: Path, stop: Callable[[], bool]) -> CheckResult | None:
-    from ralphloop.repo.named import is_hidden
-    from ralphloop.repo.runners import find_runner
-
     found = find_runner(check.argv, cwd)
     first = last = run_once(check, found, cwd, whole=True, stop=stop)
     if first is not None and first.status is CheckStatus.FAILED:
@@ -115,8 +110,6 @@ def run_once(
     `files` are the only ones to run, where the runner can be told.  `whole` runs the check's own
     command, with the tests that `select` names.
     """
-    from ralphloop.repo.named import reporting
-
     started = time.monotonic()
     with reporting(check.argv, found, cwd, apart=not whole, only=files, select=select) as how:
         ended = run_confined(
@@ -141,9 +134,6 @@ def behaves(
 
     Where it does not at the baseline, later it means nothing.  `note` is where it is remembered.
     """
-    from ralphloop.repo.named import canary, is_hidden, placed
-    from ralphloop.repo.runners import find_runner
-
     found = find_runner(check.argv, cwd)
     if found is None or (bird := canary(found, tests, cwd)) is None:
         return False
@@ -189,9 +179,6 @@ def run_confined(
 
 
 def _result(check: Check, ended: Ended, how: Reporting, took_s: float) -> CheckResult:
-    from ralphloop.redaction import redact, secret_values
-    from ralphloop.repo import reports
-
     text, secrets = reports.plain_text(ended.stdout), secret_values(how.env)
     if how.scratch in text:  # lines that name our own files
         text = "".join(line for line in text.splitlines(True) if how.scratch not in line)
@@ -301,8 +288,6 @@ def compare(
     baseline: Iterable[CheckResult], now: Iterable[CheckResult], mode: Baseline = "strict"
 ) -> Comparison:
     """Weigh checks that just ran against how they stood before; checks pair up by name."""
-    from ralphloop.repo.reports import MAX_NAMES
-
     red = {result.name: result for result in baseline if result.status is CheckStatus.FAILED}
     green, tolerated = list[str](), list[CheckResult]()
     for result in now:
@@ -312,7 +297,7 @@ def compare(
         if result.status is CheckStatus.PASSED:
             green += [] if result.flaky else [result.name]
         # A crash before the first test names nothing, and proves nothing; so does a list cut short.
-        elif result.status is CheckStatus.FAILED and 0 < len(tests) < MAX_NAMES:
+        elif result.status is CheckStatus.FAILED and 0 < len(tests) < reports.MAX_NAMES:
             green += [test for test in earlier.failing_tests if test not in tests]
             if mode == "tolerate" and set(tests) <= set(earlier.failing_tests):
                 tolerated.append(result)

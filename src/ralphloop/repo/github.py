@@ -12,6 +12,7 @@ line a quotation, so that nothing in them looks like their frame.
 import os
 import re
 import shutil
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -162,8 +163,6 @@ class _Trouble(msgspec.Struct):
 
 @cache
 def _troubles() -> list[_Trouble]:
-    import tomllib
-
     text = (files("ralphloop.repo") / "data" / "github.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text)["trouble"], list[_Trouble])
 
