@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ralphloop.errors import RepositoryError
-from ralphloop.repo import commit
+from ralphloop.repo import git
 from ralphloop.repo.commit import (
     CommitResult,
     CommitStatus,
@@ -294,7 +294,7 @@ def test_a_hanging_hook_is_ended_and_reported(
     hook = box.hook("pre-commit", f"echo waiting for the database; sleep {FOR_EVER_S}")
     box.write("a.py")
     with monkeypatch.context() as hurry:
-        hurry.setattr(commit, "COMMIT_TIMEOUT_S", 1.0)
+        hurry.setattr(git, "WRITE_TIMEOUT_S", 1.0)
         done = _commit(box)
     assert done.status is CommitStatus.REFUSED
     assert "did not finish in time" in done.feedback
@@ -327,7 +327,7 @@ def test_a_signing_prompt_cannot_hang_the_run(
     """A gpg that waits for a passphrase is ended at the deadline, and called by its name."""
     _sign_with(box, f"sleep {FOR_EVER_S}")
     box.write("a.py")
-    monkeypatch.setattr(commit, "COMMIT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(git, "WRITE_TIMEOUT_S", 1.0)
     with pytest.raises(RepositoryError, match="could not be signed"):
         _commit(box)
     assert not (box.root / ".git" / "index.lock").exists()

@@ -50,6 +50,7 @@ class Ended(msgspec.Struct, frozen=True):
     timed_out: bool = False
     overflowed: bool = False  # it printed more than allowed and was stopped
     stopped: bool = False  # the caller wanted no more of it
+    given_s: float = 0.0  # the time it had
 
     @property
     def said(self) -> str:
@@ -134,7 +135,8 @@ def run_command(
         if only_tail:
             _kill_group(process.pid)  # what stayed behind after a normal exit
     said = bytes(talk.out[-keep:] if only_tail else talk.out), bytes(talk.err)
-    return Ended(process.returncode, *said, talk.timed_out, talk.overflowed, talk.stopped)
+    ends = (talk.timed_out, talk.overflowed, talk.stopped)
+    return Ended(process.returncode, *said, *ends, timeout_s)
 
 
 class Answering:

@@ -41,7 +41,6 @@ from ralphloop.repo.work_tree import OwnFiles, Repository, patiently, wait_for_l
 from ralphloop.room import read_regular
 from ralphloop.text.plain import one_line
 
-COMMIT_TIMEOUT_S = 600.0  # hooks may run a test suite
 LARGEST_NEW_FILE = 50 * 1024 * 1024
 MAX_SUBJECT = 120
 _MAX_TRAILER = 200
@@ -158,7 +157,7 @@ def _signed(repo: Repository, commit: str) -> str:
     who = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": date}
     above = (word for parent in parents.split() for word in ("-p", parent))
     args = ("commit-tree", "-S", *above, "-F", "-", tree)
-    ended = git.adapted(env=who).attempt(*args, stdin=body.encode(), timeout_s=COMMIT_TIMEOUT_S)
+    ended = git.adapted(env=who).attempt(*args, stdin=body.encode())
     signed = ended.stdout.decode().strip()
     if ended.returncode != 0 or not signed:
         git.attempt("update-ref", "HEAD", parents.split()[0], commit) if parents else None
@@ -272,15 +271,15 @@ def _stage(repo: Repository, paths: frozenset[str]) -> _Staged:
         args = ("update-index", "--force-remove", "-z", "--stdin")
         ended = patiently(repo, git, *args, stdin=gone)
         if ended.returncode != 0:
-            raise failure(args, ended, COMMIT_TIMEOUT_S)
+            raise failure(args, ended)
     if paths - behind:
         args = ("add", "--all", *PATHSPECS_ON_STDIN)
         specs = literal_pathspecs(paths - behind)
-        ended = patiently(repo, git, *args, stdin=specs, timeout_s=COMMIT_TIMEOUT_S)
+        ended = patiently(repo, git, *args, stdin=specs)
         if ended.returncode != 0 and b"sparse" in ended.stderr:
             ended = git.attempt("add", "--sparse", *args[1:], stdin=specs)
         if ended.returncode != 0:
-            raise failure(args, ended, COMMIT_TIMEOUT_S)
+            raise failure(args, ended)
     return _states(git.run("diff-index", "--cached", *_RAW, repo.head() or repo.empty_tree()))
 
 
@@ -315,13 +314,13 @@ def _try(repo: Repository, message: str, only: Collection[str]) -> tuple[Ended, 
         env = {"LC_ALL": "C.UTF-8", "GIT_TRACE2_EVENT": f"{place}/trace"}
         git = repo.git.writing().adapted(env=env)
         specs = literal_pathspecs(only)
-        ended = patiently(repo, git, *args, stdin=specs, timeout_s=COMMIT_TIMEOUT_S)
+        ended = patiently(repo, git, *args, stdin=specs)
         is_done = ended.returncode == 0 and not ended.timed_out
         hook = "" if is_done else _failed_hook(Path(place, "trace"))
     said = redact(plain_text(ended.stderr + b"\n" + ended.stdout)).strip()
     said = said if len(said) <= _MAX_SAID else f"…{said[-_MAX_SAID:]}"
     if ended.timed_out:
-        said = f"{said}\nit did not finish within {COMMIT_TIMEOUT_S:g} s".strip()
+        said = f"{said}\nit did not finish within {ended.given_s:g} s".strip()
     return ended, hook, said
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from ralphloop.proc.run import Ended, marked, run_command
 from ralphloop.proc.sandbox import Box
 
 READ_TIMEOUT_S = 120.0
+WRITE_TIMEOUT_S = 600.0  # a large checkout, a hook that runs a test suite
 ANYHOW = (0, 1, 128)  # exit codes, where no answer is as good as none
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -73,21 +74,18 @@ class Git(msgspec.Struct, frozen=True, dict=True):
         return replace(self, box=box)
 
     def run(
-        self,
-        *args: str,
-        stdin: bytes = b"",
-        timeout_s: float = READ_TIMEOUT_S,
-        ok: Collection[int] = (0,),
+        self, *args: str, stdin: bytes = b"", timeout_s: float = 0.0, ok: Collection[int] = (0,)
     ) -> bytes:
         """Standard output of a command that ends well; RepositoryError otherwise."""
         ended = self.attempt(*args, stdin=stdin, timeout_s=timeout_s)
         if ended.timed_out or ended.overflowed or ended.returncode not in ok:
-            raise failure(args, ended, timeout_s)
+            raise failure(args, ended)
         return ended.stdout
 
-    def attempt(self, *args: str, stdin: bytes = b"", timeout_s: float = READ_TIMEOUT_S) -> Ended:
+    def attempt(self, *args: str, stdin: bytes = b"", timeout_s: float = 0.0) -> Ended:
         argv, env = self.command(*args), self.environment
         box = None if self.read_only else self.box
+        timeout_s = timeout_s or (READ_TIMEOUT_S if self.read_only else WRITE_TIMEOUT_S)
         try:
             if box is not None:
                 # Where variables of ours let git write: a record, an index of our own.
@@ -132,10 +130,10 @@ class Git(msgspec.Struct, frozen=True, dict=True):
         return made if self.read_only else marked(made)  # hooks take long
 
 
-def failure(args: tuple[str, ...], ended: Ended, timeout_s: float) -> RepositoryError:
+def failure(args: Sequence[str], ended: Ended) -> RepositoryError:
     command = f"git {args[0]}" if args else "git"
     if ended.timed_out:
-        return RepositoryError(f"{command} did not finish within {timeout_s:g} s")
+        return RepositoryError(f"{command} did not finish within {ended.given_s:g} s")
     if ended.overflowed:
         return RepositoryError(f"{command} printed more than can be read")
     said = first_lines(ended.stderr) or f"exit code {ended.returncode}"

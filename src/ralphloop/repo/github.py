@@ -23,7 +23,7 @@ import msgspec
 from ralphloop.errors import GitHubUnavailable, RalphError, RepositoryError, UsageError
 from ralphloop.proc.run import Ended, run_command
 from ralphloop.redaction import redact, secret_values
-from ralphloop.repo.git import READ_TIMEOUT_S, Git, failure
+from ralphloop.repo.git import Git, failure
 from ralphloop.text.plain import clean, counted, one_line
 
 _TIMEOUT_S, _PUSH_TIMEOUT_S, _LARGEST = 60.0, 900.0, 8 * 1024 * 1024
@@ -186,7 +186,7 @@ def offer(git: Git, remote: str, source: str, run: str, base: str, kept: Collect
     commit = found.stdout.decode().strip()
     branch = f"ralph/{run}" if source in kept else source
     heads = (f"refs/heads/{name}" for name in (base, branch))
-    listed = _remotely(git, remote, branch, READ_TIMEOUT_S, "ls-remote", "--", remote, *heads)
+    listed = _remotely(git, remote, branch, "ls-remote", "--", remote, *heads)
     lines = (line.split("\t") for line in listed.splitlines())
     there = {name.removeprefix("refs/heads/"): its for its, name in lines}
     if base in kept and base not in there:
@@ -207,15 +207,15 @@ def push(git: Git, what: Offer) -> None:
     where = f"{what.commit}:refs/heads/{what.branch}"
     args = ("push", "--porcelain", "--no-follow-tags", "--", what.remote, where)
     if not what.is_there:
-        _remotely(git.writing(), what.remote, what.branch, _PUSH_TIMEOUT_S, *args)
+        _remotely(git.writing(), what.remote, what.branch, *args, timeout_s=_PUSH_TIMEOUT_S)
 
 
-def _remotely(git: Git, remote: str, branch: str, timeout_s: float, *args: str) -> str:
+def _remotely(git: Git, remote: str, branch: str, *args: str, timeout_s: float = 0.0) -> str:
     ended = git.attempt(*args, timeout_s=timeout_s)
     said = (ended.stderr + ended.stdout).decode("utf-8", "replace")
     if ended.timed_out or ended.returncode:
         lines = filter(None, map(_TELLING.match, said.splitlines()))
-        plain = failure(args, ended, timeout_s).message
+        plain = failure(args, ended).message
         raise trouble(f"{said}\n{plain}", remote, branch, next((it[1] for it in lines), plain))
     return ended.stdout.decode("utf-8", "replace")
 

@@ -38,7 +38,6 @@ from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter
 from ralphloop.repo.work_tree import OwnFiles, Repository, patiently, wait_for_locks
 
 LARGEST_SAVED_FILE = 100 * 1024 * 1024
-_TIMEOUT_S = 600.0
 _AS_A_PATCH = tuple(  # of a commit, or of what lies between two
     "diff-tree --root --no-commit-id -p --binary --full-index --no-renames --no-ext-diff"
     " --no-textconv".split()
@@ -103,9 +102,9 @@ class Aside(msgspec.Struct):
         The work tree was clean when the run began, so nothing that is staged is anybody else's.
         """
         args = ("reset", "--quiet", *self.repo.only)
-        ended = patiently(self.repo, self.repo.git.writing(), *args, timeout_s=_TIMEOUT_S)
+        ended = patiently(self.repo, self.repo.git.writing(), *args)
         if ended.returncode != 0:
-            raise failure(args, ended, _TIMEOUT_S)
+            raise failure(args, ended)
 
 
 def set_aside(
@@ -154,14 +153,14 @@ def set_aside(
 
 def return_saved(repo: Repository, ref: str) -> str:
     """Put saved leftovers back into the work tree, all or nothing; why not, in words."""
-    patch = repo.git.attempt(*_AS_A_PATCH, ref, timeout_s=_TIMEOUT_S)
+    patch = repo.git.attempt(*_AS_A_PATCH, ref)
     if patch.returncode or patch.timed_out or patch.overflowed:
         return "it cannot be read"
     git, apply = repo.git.writing(), ("apply", "--whitespace=nowarn")
-    there = git.attempt(*apply, "--reverse", "--check", stdin=patch.stdout, timeout_s=_TIMEOUT_S)
+    there = git.attempt(*apply, "--reverse", "--check", stdin=patch.stdout)
     if there.returncode == 0:
         return ""  # nobody took it away
-    ended = git.attempt(*apply, stdin=patch.stdout, timeout_s=_TIMEOUT_S)
+    ended = git.attempt(*apply, stdin=patch.stdout)
     return "" if ended.returncode == 0 else "other work has changed the same places since"
 
 
@@ -197,7 +196,7 @@ def write_files(repo: Repository, measure: Snapshotter, tree: str, paths: Iterab
     # The objects of it may be ours alone, but the conversions are the user's.
     with scratch_index(repo, tree, **measure.object_variables()) as git:
         args = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
-        git.run(*args, stdin=nul_ended(map(os.fsencode, paths)), timeout_s=_TIMEOUT_S)
+        git.run(*args, stdin=nul_ended(map(os.fsencode, paths)))
 
 
 def keep_files(repo: Repository, ref: str, files: Mapping[str, bytes], words: str) -> None:
@@ -301,7 +300,7 @@ def without(repo: Repository, shows: Sequence[str], own: OwnFiles) -> str:
                 continue
             specs = ("--", *(f":(literal,top){path}" for path in paths))
             patch = repo.git.run(*_AS_A_PATCH, new, old, *specs)
-            if git.attempt(*_APPLY, stdin=patch, timeout_s=_TIMEOUT_S).returncode:
+            if git.attempt(*_APPLY, stdin=patch).returncode:
                 args = ("log", "--max-count=3", "--format=%h %s", f"{new}..HEAD", *specs)
                 later = repo.git.run(*args).decode("utf-8", "replace").splitlines()
                 names = ", ".join(map(printable, later)) or "the story is out already"
@@ -323,7 +322,7 @@ def take_out(
     git, paths = repo.git.writing(), repo.paths_between("HEAD", tree)
     git.run("update-ref", *keep)
     onto_disk = ("restore", f"--source={tree}", "--worktree", *PATHSPECS_ON_STDIN)
-    git.run(*onto_disk, stdin=literal_pathspecs(paths), timeout_s=_TIMEOUT_S)
+    git.run(*onto_disk, stdin=literal_pathspecs(paths))
     made = commit_paths(repo, [*paths, *also], message)
     if made.status is CommitStatus.REFUSED:
         raise RepositoryError(

@@ -27,7 +27,6 @@ from ralphloop.repo.git import HELD_OPEN, STATUS_ARGS, Git, StatusReport, first_
 from ralphloop.room import read_regular
 from ralphloop.text.plain import LazyRegex
 
-_SWITCH_TIMEOUT_S = 600.0  # a checkout of a large tree, with the user's post-checkout hook
 _UNFINISHED = (
     ("rebase-merge", "rebase"),
     ("rebase-apply", "rebase"),
@@ -214,7 +213,7 @@ class Repository(Value):
         if how == "already":
             return how
         git = self.git.writing()
-        ended = git.attempt("switch", "--quiet", *words, timeout_s=_SWITCH_TIMEOUT_S)
+        ended = git.attempt("switch", "--quiet", *words)
         # A post-checkout hook can fail although the switch is done; the branch is what counts.
         if ended.returncode != 0 and self.branch() != name:
             raise RepositoryError(
@@ -326,7 +325,7 @@ def keep_lost(
 
 
 OLD_ENOUGH_S = 10.0
-_PAUSE_S = 0.5
+_PAUSE_S, _MOST_PATIENCE_S = 0.5, 600.0
 _TAKEN = (b".lock': File exists", b" but expected ")  # another git writes, or was faster
 
 
@@ -352,13 +351,11 @@ def wait_for_locks(repo: Repository) -> None:
         time.sleep(_PAUSE_S)
 
 
-def patiently(
-    repo: Repository, git: Git, *args: str, stdin: bytes = b"", timeout_s: float = _SWITCH_TIMEOUT_S
-) -> Ended:
+def patiently(repo: Repository, git: Git, *args: str, stdin: bytes = b"") -> Ended:
     """Run a command that writes; once more where somebody beside us wrote at the same moment."""
-    deadline = time.monotonic() + (timeout_s if repo.scope else 0)
+    deadline = time.monotonic() + (_MOST_PATIENCE_S if repo.scope else 0)
     while True:
-        ended = git.attempt(*args, stdin=stdin, timeout_s=timeout_s)
+        ended = git.attempt(*args, stdin=stdin)
         is_taken = ended.returncode != 0 and any(sign in ended.stderr for sign in _TAKEN)
         if not is_taken or time.monotonic() >= deadline:
             return ended
