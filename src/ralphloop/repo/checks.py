@@ -20,6 +20,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import msgspec
@@ -31,7 +32,7 @@ from ralphloop.proc.run import Ended, Output, run_command
 from ralphloop.proc.sandbox import Box, in_words, refused_paths
 from ralphloop.redaction import redact, secret_values
 from ralphloop.repo import reports
-from ralphloop.repo.named import Reporting, canary, is_hidden, placed, reporting
+from ralphloop.repo.named import Reporting, canary, is_hidden, placed
 from ralphloop.repo.runners import FoundRunner, find_runner
 from ralphloop.room import read_regular
 from ralphloop.text.durations import format_duration
@@ -111,7 +112,9 @@ def run_once(
     command, with the tests that `select` names.
     """
     started = time.monotonic()
-    with reporting(check.argv, found, cwd, apart=not whole, only=files, select=select) as how:
+    with TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
+        known = (check.argv, found, cwd, scratch)
+        how = Reporting(*known, apart=not whole, only=files, select=select)
         ended = run_confined(
             msgspec.structs.replace(check, argv=how.argv),
             cwd,

@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -28,20 +27,53 @@ from ralphloop.atomic import write_atomic
 from ralphloop.core.model import Value
 from ralphloop.core.proof import Canary, TestReport
 from ralphloop.repo.reports import Results, read_cargo, read_go, read_junit, read_lines, read_tap
-from ralphloop.repo.runners import REPORTERS, FoundRunner, KnownRunner, unknown
+from ralphloop.repo.runners import REPORTERS, FoundRunner, unknown
 
 _PLAIN = {"go": read_go, "cargo": read_cargo, "tap": read_tap}
 _FILES = "REPORT_TESTS_OF"
 
 
-class Reporting(Value, kw_only=True):
-    argv: tuple[str, ...]
-    env: dict[str, str]
-    runner: KnownRunner
-    scratch: str
-    report: str  # the file it is to write
-    began: float
-    root: Path
+class Reporting:
+    """One run of a command that is told to report; `only` and `select` say which tests.
+
+    `apart` is for experiments: the runner itself, without what else its script does.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        found: FoundRunner | None,
+        root: Path,
+        scratch: str,
+        *,
+        apart: bool,
+        only: Sequence[str] | None,
+        select: str,
+    ) -> None:
+        found = found or unknown(argv)
+        self.began, self.root, self.scratch = time.time(), root, scratch
+        self.runner, self.env = found.runner, dict(os.environ)
+        self.report = _own_report(found, root) or f"{scratch}/report"  # the file it is to write
+        if apart and found.callable:
+            argv = found.apart(only, root)
+            places = (f"{root}/node_modules/.bin", self.env.get("PATH", os.defpath))
+            self.env |= {"PATH": os.pathsep.join(places), **found.env}
+        self.argv = tuple(word.replace("{report}", self.report) for word in argv)
+        if select:
+            self.env["PYTHONDONTWRITEBYTECODE"] = "1"  # of a test that is gone in a moment
+        if is_hidden(found) and not apart:
+            return
+        if only is not None:
+            self.env[_FILES] = json.dumps(list(only))
+        ours, runner = str(REPORTERS), self.runner
+        words = {"report": self.report, "reporters": ours, "scratch": scratch, "name": select}
+        told = (runner.env, runner.apart if apart else {}, runner.select if select else {})
+        for name, value in chain.from_iterable(it.items() for it in told):
+            both = [self.env.get(name, ""), _filled(value, words)]
+            if name == "PYTHONPATH":  # ours has to be found first
+                self.env[name] = os.pathsep.join(filter(None, reversed(both)))
+            else:
+                self.env[name] = " ".join(filter(None, both))
 
     @property
     def is_plain(self) -> bool:
@@ -66,52 +98,6 @@ class Reporting(Value, kw_only=True):
 def is_hidden(found: FoundRunner) -> bool:
     """A script sets what would make its runner report, so that it does not."""
     return not found.runner.env.keys().isdisjoint(found.env)
-
-
-@contextmanager
-def reporting(
-    argv: Sequence[str],
-    found: FoundRunner | None,
-    root: Path,
-    *,
-    apart: bool,
-    only: Sequence[str] | None,
-    select: str,
-) -> Iterator[Reporting]:
-    """The command and the environment for one run; `only` and `select` say which tests.
-
-    `apart` is for experiments: the runner itself, without what else its script does.
-    """
-    with TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
-        began, given, found = time.time(), dict(os.environ), found or unknown(argv)
-        report = _own_report(found, root) or f"{scratch}/report"
-        words = {"report": report, "reporters": str(REPORTERS), "scratch": scratch, "name": select}
-        if apart and found.callable:
-            argv = found.apart(only, root)
-            places = (f"{root}/node_modules/.bin", given.get("PATH", os.defpath))
-            given |= {"PATH": os.pathsep.join(places), **found.env}
-        runner, hidden = found.runner, is_hidden(found) and not apart
-        told = (runner.env, runner.apart if apart else {}, runner.select if select else {})
-        for name, value in () if hidden else chain.from_iterable(it.items() for it in told):
-            before, new = given.get(name, ""), _filled(value, words)
-            if name == "PYTHONPATH" and before:
-                new = f"{new}{os.pathsep}{before}"  # ours has to be found first
-            elif name != "PYTHONDONTWRITEBYTECODE" and before:
-                new = f"{before} {new}"
-            given[name] = new
-        if select:
-            given["PYTHONDONTWRITEBYTECODE"] = "1"  # of a test that is gone in a moment
-        if only is not None and not hidden:
-            given[_FILES] = json.dumps(list(only))
-        yield Reporting(
-            argv=tuple(word.replace("{report}", report) for word in argv),
-            env=given,
-            runner=runner,
-            scratch=scratch,
-            report=report,
-            began=began,
-            root=root,
-        )
 
 
 def _filled(value: str, words: Mapping[str, str]) -> str:
