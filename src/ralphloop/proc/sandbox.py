@@ -118,37 +118,30 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan(
     *,
-    write: Iterable[str] = (),
-    read: Iterable[str] = (),
-    hide_directories: Iterable[str] = (),
-    hide_files: Iterable[str] = (),
-    show: Iterable[str] = (),
-    allow: Iterable[str] = (),
+    write: Sequence[str] = (),
+    read: Sequence[str] = (),
+    hide_directories: Sequence[str] = (),
+    hide_files: Sequence[str] = (),
+    show: Sequence[str] = (),
+    allow: Sequence[str] = (),
 ) -> dict[str, Place]:
     """Places from lists of paths; for one path a later list wins.
 
     `show` is what must be seen where something above it is hidden; `allow` is written although
     something above it is read-only.
     """
-    places = dict.fromkeys(_OWN, Place.EMPTY)
-    places |= dict.fromkeys(hide_directories, Place.EMPTY)
-    places |= dict.fromkeys(hide_files, Place.BLANK)
-    hidden = [path for path, kind in places.items() if kind is Place.EMPTY]
+    hidden = (*_OWN, *hide_directories)
+    places = dict.fromkeys(hidden, Place.EMPTY) | dict.fromkeys(hide_files, Place.BLANK)
     for path in show:
-        if places.get(path) is None and any(_is_below(path, above) for above in hidden):
+        if path not in places and any(map(PurePosixPath(path).is_relative_to, hidden)):
             places[path] = Place.READ
-    writable = list(write)
-    places |= dict.fromkeys(writable, Place.WRITE)
-    guarded = list(read)
-    for above in (str(parent) for path in guarded for parent in PurePosixPath(path).parents):
-        if any(_is_below(above, top) and above != top for top in writable):
-            places[above] = Place.WRITE
-    places |= dict.fromkeys(guarded, Place.READ)
+    places |= dict.fromkeys(write, Place.WRITE)
+    writable = set(map(PurePosixPath, write))
+    for above in (parent for path in read for parent in PurePosixPath(path).parents):
+        if not writable.isdisjoint(above.parents):
+            places[str(above)] = Place.WRITE
+    places |= dict.fromkeys(read, Place.READ)
     return places | dict.fromkeys(allow, Place.WRITE)
-
-
-def _is_below(path: str, above: str) -> bool:
-    return path == above or path.startswith(f"{above.rstrip('/')}/")
 
 
 def listeners(network: Sequence[str]) -> list[tuple[str, str, int]]:
