@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -101,19 +102,15 @@ def send_signal(proc: Proc, number: signal.Signals) -> None:
     current = find_process(proc.pid)
     if current is None or current.started != proc.started or not current.alive:
         return
-    try:
+    # Gone in this moment, or not ours to signal: the caller looks again and reports it.
+    with suppress(ProcessLookupError, PermissionError):
         os.kill(proc.pid, number)
-    except (ProcessLookupError, PermissionError):
-        # Gone in this moment, or not ours to signal: the caller looks again and reports it.
-        pass
 
 
 def reap(pid: int) -> None:
     """Collect one dead child by its pid; never any child, which would steal exit codes."""
-    try:
+    with suppress(ChildProcessError):  # collected already
         os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        pass  # collected already
 
 
 def mark_on(pid: int) -> str:
