@@ -62,21 +62,22 @@ def back_on_the_branch(runner: Runner, number: int, before: Snapshot, listed: by
     repo, branch = runner.setup.repo, runner.branch
     if repo is None or not branch or runner.setup.options.session:
         return ""
-    from ralphloop.repo.set_aside import bring_back, ref_name, return_to_branch
+    from ralphloop.repo.set_aside import bring_back, ref_name
 
     if not repo.git_dir.exists() or repo.branch() == branch:
         return ""  # what is gone is named by whoever measures it
     there = repo.branch() or "no branch"
     runner.add_note(f"Do not switch branches: stay on {branch}.")
-    if return_to_branch(repo, branch, before.head):
-        remark = f"the agent switched from {branch} to {there}; its commits are on {branch} again"
-        runner.remarks = (*runner.remarks, remark)
-        return ""
     if repo.unfinished_operation() is not None:
         return ""  # for the agent itself to end
     ref = ref_name(runner.run, number, "lost")
-    if not bring_back(repo, runner.measure, branch, before=before, ref=ref):
+    kept = bring_back(repo, runner.measure, branch, before=before, ref=ref)
+    if kept is None:
         return f"the agent left {branch} for {there}"
+    if not kept:
+        remark = f"the agent switched from {branch} to {there}; its commits are on {branch} again"
+        runner.remarks = (*runner.remarks, remark)
+        return ""
     known = runner.setup.stories
     if known is not None and listed:
         write_atomic(known.path, listed, within=runner.setup.within)

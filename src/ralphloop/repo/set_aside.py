@@ -63,8 +63,6 @@ class Aside(msgspec.Struct):
         """What differs from the start and can be saved; the rest is noted in `left`."""
         now = self.measure.tree()
         self.start = self.measure.known(self.start)
-        if now.tree == self.start.tree:
-            return []
         changes = self.measure.changes(self.start.tree, now.tree)
         kept = self.measure.kept(it.before for it in changes if it.before is not None)
         saved = []
@@ -226,30 +224,25 @@ def _keep(git: Git, ref: str, message: str, *parents: str) -> str:
     return commit
 
 
-def return_to_branch(repo: Repository, branch: str, since: str | None) -> bool:
-    """Let `branch` have the commits of HEAD and put HEAD on it; False where they do not add to it.
-
-    A branch that was deleted or renamed begins again, from where it was `since`.
-    """
-    if (head := repo.head()) is None or repo.unfinished_operation() is not None:
-        return False
-    tip = repo.commit_of(f"refs/heads/{branch}")
-    if (base := tip or since) and not repo.git.contains(head, base):
-        return False
-    if _is_used_elsewhere(repo, branch):
-        return False
-    _stand_on(repo, branch, head, tip)
-    return True
-
-
 def bring_back(
     repo: Repository, measure: Snapshotter, branch: str, *, before: Snapshot, ref: str
-) -> bool:
-    """Keep what stands elsewhere under `ref`, then be on `branch` with the files of `before`."""
-    if before.head is None or _is_used_elsewhere(repo, branch):
-        return False
-    wait_for_locks(repo)
+) -> str | None:
+    """Be on `branch` again, with the commits of HEAD where they add to it; None where we cannot.
+
+    Else it has the files of `before`, what stands elsewhere is kept under `ref`, which is returned.
+    A branch that was deleted or renamed begins again, from where it was.
+    """
+    listed = repo.git.line("worktree", "list", "--porcelain").splitlines()
+    if f"branch refs/heads/{branch}" in listed:
+        return None  # another work tree stands on it: its files would no longer fit
     head, tip = repo.head(), repo.commit_of(f"refs/heads/{branch}")
+    base = tip or before.head
+    if head and (not base or repo.git.contains(head, base)):
+        _stand_on(repo, branch, head, tip)
+        return ""
+    if before.head is None:
+        return None
+    wait_for_locks(repo)
     there = tip if tip and repo.git.contains(tip, before.head) else before.head
     aside = Aside(repo, measure, before, ref)
     changes = aside.leftovers()
@@ -265,19 +258,13 @@ def bring_back(
     if paths := [path for path in changed if path in measure.own]:
         args = ("checkout", "--quiet", there, *PATHSPECS_ON_STDIN)
         repo.git.writing().run(*args, stdin=literal_pathspecs(paths))
-    return True
+    return ref
 
 
 def _stand_on(repo: Repository, branch: str, commit: str, tip: str) -> None:
     git, ref, why = repo.git.writing(), f"refs/heads/{branch}", f"ralph: back on {branch}"
     git.run("update-ref", "-m", why, ref, commit, tip or "0" * len(commit))
     git.run("symbolic-ref", "-m", why, "HEAD", ref)
-
-
-def _is_used_elsewhere(repo: Repository, branch: str) -> bool:
-    """Another work tree stands on it: its files would no longer fit."""
-    listed = repo.git.line("worktree", "list", "--porcelain").splitlines()
-    return f"branch refs/heads/{branch}" in listed
 
 
 # --- taking out ------------------------------------------------------------------------------
