@@ -17,7 +17,7 @@ import pytest
 
 from ralphloop.errors import ExitCode, LockedError, RepositoryError
 from ralphloop.journal.holder import HOLDER_NAME, active_lease, read_holder
-from ralphloop.journal.lock import LOCK_NAME, RunLock, end_lease, hook_turn, live_holder
+from ralphloop.journal.lock import LOCK_NAME, RunLock, hook_turn, live_holder
 from ralphloop.proc.process_table import started_at
 from tests.journal.support import NOON, environment, python, start_python
 
@@ -244,12 +244,21 @@ def test_a_turn_that_fails_keeps_the_lease(room: Path) -> None:
 
 
 def test_only_the_session_itself_ends_its_lease(room: Path) -> None:
-    """Cancelling frees the project for others; a stranger cancels nothing."""
+    """Its last turn frees the project for others; a stranger's ends nothing."""
     with hook_turn(room, session="s-1", run="h1", now=NOON, lease_s=LEASE_S):
         pass
-    assert not end_lease(room, session="s-2", now=NOON)
-    assert end_lease(room, session="s-1", now=NOON)
-    assert not end_lease(room, session="s-1", now=NOON)
+    last = hook_turn(
+        room, session="s-2", run="h2", now=NOON, lease_s=LEASE_S, goes_on=lambda: False
+    )
+    with pytest.raises(LockedError), last:
+        pytest.fail("the second session got in")
+    assert active_lease(room, "s-1", NOON) is not None
+    last = hook_turn(
+        room, session="s-1", run="h1", now=NOON, lease_s=LEASE_S, goes_on=lambda: False
+    )
+    with pytest.raises(ZeroDivisionError), last:
+        raise ZeroDivisionError  # also where it fails
+    assert read_holder(room) is None
     acquire(room).release()
 
 

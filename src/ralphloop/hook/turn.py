@@ -22,7 +22,7 @@ from ralphloop.errors import RalphError
 from ralphloop.hook.entry import say
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal
-from ralphloop.journal.lock import end_lease, hook_turn
+from ralphloop.journal.lock import hook_turn
 from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus
 from ralphloop.loop.begin import Begun, begin, begun_again
 from ralphloop.loop.loop import choose_next, saw_verify
@@ -140,19 +140,16 @@ class Turn(msgspec.Struct):
 def held(project: Project, session: str, run: str) -> Iterator[list[Turn]]:
     """Hold the project; afterwards the lease stays only for turns in the list that go on."""
     turns: list[Turn] = []
-    directory = project.directory
-    claim(directory)
-    with hook_turn(directory, session=session, run=run, now=time.time(), lease_s=LEASE_S):
-        # From here on the lease is ours to give back.
-        failure: BaseException | None = None
-        try:
-            yield turns
-        except BaseException as error:  # noqa: BLE001 - raised again below, once the lock is free
-            failure = error
-    if not turns or turns[-1].over:
-        end_lease(directory, session=session, now=time.time())
-    if failure is not None:
-        raise failure
+    claim(project.directory)
+    with hook_turn(
+        project.directory,
+        session=session,
+        run=run,
+        now=time.time(),
+        lease_s=LEASE_S,
+        goes_on=lambda: bool(turns) and not turns[-1].over,
+    ):
+        yield turns
 
 
 def take_turn(call: Call, work: Callable[[Call, Turn], Answer | None]) -> Answer | None:

@@ -142,7 +142,13 @@ class RunLock:
 
 @contextmanager
 def hook_turn(
-    directory: Path, *, session: str, run: str, now: float, lease_s: float
+    directory: Path,
+    *,
+    session: str,
+    run: str,
+    now: float,
+    lease_s: float,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> Iterator[Holder]:
     """Hold the project during one turn of a session's loop, and by lease until the next one."""
     before = read_holder(directory)
@@ -162,24 +168,11 @@ def hook_turn(
         yield holder
     finally:
         for place in held if live_holder(directory, now) == holder else ():
+            if not goes_on():
+                (place / HOLDER_NAME).unlink(missing_ok=True)
+                continue
             _write_holder(place, holder._replace(pid=0))  # it was not killed
         _release(held)
-
-
-def end_lease(directory: Path, *, session: str, now: float) -> bool:
-    """Give the project back for a session; False where it did not hold it."""
-    asked = Holder("", "hook", 0, "", now, session=session, project=str(directory.parent))
-    ended = False
-    for place in _places(directory):
-        kernel = _take(place, asked, now=now, patience_s=_HOOK_PATIENCE_S)
-        try:
-            holder = read_holder(place)
-            if holder is not None and holder.is_lease and _is_same(holder, asked):
-                (place / HOLDER_NAME).unlink(missing_ok=True)
-                ended = ended or place == directory
-        finally:
-            kernel.release()
-    return ended
 
 
 def tree_holder(directory: Path, now: float, *, shared: bool = False) -> Holder | None:
