@@ -286,33 +286,21 @@ def commits_of(project: Project, run: RunRecord) -> dict[int, str]:
     return found
 
 
-class OwnCommits:
-    """By story, those made for it and by its agent, oldest first: a commit, or a range `A..B`."""
-
-    def __init__(self, commits: Mapping[int, str]) -> None:
-        self.commits = commits  # iteration → the commit that was made for it
-        self.by_story: dict[str, list[str]] = {}
-        self._row = ("", "", False)  # story, HEAD before it, did the agent commit
-
-    def see(self, it: IterationRecord) -> None:
-        """Finished iterations in order; a row of them on one story belongs together."""
-        story, head, own = self._row
-        if story != (it.story or ""):
-            story, head, own = it.story or "", it.head, False
-        own = own or it.commits > 0
-        if commit := self.commits.get(it.n):
-            first = f"{head[:10]}.." if own and _HEX.fullmatch(head) else ""
-            self.by_story.setdefault(story, []).append(f"{first}{commit[:10]}")
-            head, own = commit, False
-        self._row = (story, head, own)
-
-
 def own_commits(
     iterations: Iterable[IterationRecord], commits: Mapping[int, str]
 ) -> dict[str, list[str]]:
-    """Of the stories of a run, what `git show` takes."""
-    found = OwnCommits(commits)
+    """By story what `git show` takes, oldest first: a commit that was made for it, or a range
+    `A..B` where its agent committed as well.  Iterations come in order, with our commits."""
+    found: dict[str, list[str]] = {}
+    story, head, own = "", "", False  # HEAD before it, did the agent commit
     for it in iterations:
-        if it.finished_at is not None:
-            found.see(it)
-    return found.by_story
+        if it.finished_at is None:
+            continue
+        if story != (it.story or ""):  # a row of them on one story belongs together
+            story, head, own = it.story or "", it.head, False
+        own = own or it.commits > 0
+        if commit := commits.get(it.n):
+            first = f"{head[:10]}.." if own and _HEX.fullmatch(head) else ""
+            found.setdefault(story, []).append(f"{first}{commit[:10]}")
+            head, own = commit, False
+    return found

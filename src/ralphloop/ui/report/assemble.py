@@ -11,7 +11,7 @@ from ralphloop.core.model import ExitDecision, Transition
 from ralphloop.core.planning import ended, ending_of
 from ralphloop.core.run_state import Standing
 from ralphloop.journal.records import RunRecord, Wait
-from ralphloop.night.look import OwnCommits, Record
+from ralphloop.night.look import Record, own_commits
 from ralphloop.night.values import Night, StoryLook, next_steps
 from ralphloop.text.plain import agreeing, counted
 from ralphloop.ui.report.tally import Account, Tally
@@ -60,7 +60,8 @@ _T = TypeVar("_T")
 
 def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
     night, run, say = record.night, record.run, Teller(secrets)
-    tally = Tally(say, OwnCommits(record.commits))
+    every = record.journal.every_iteration(run.id, brief=True)
+    tally = Tally(say, own_commits(every, record.commits))
     for iteration in record.iterations():
         tally.see(iteration)
     for event in record.events():
@@ -158,7 +159,7 @@ def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> St
         title=say(story.title, 200) if story.id else "",
         reason=say(look.state.reason or (open_words if key == "open" else "")),
         attempts=spent.failed,
-        look=" && ".join(f"git show {commit}" for commit in tally.own.by_story.get(story.id, ())),
+        look=" && ".join(f"git show {commit}" for commit in tally.own.get(story.id, ())),
         proof=tuple(say(command, 500) for command in proof),
         bring_back=say(look.bring_back, 250) if key == "failed" else "",
         look_at=tuple(say(words, 400) for words in spent.look_at[:MOST_LOOKS]),

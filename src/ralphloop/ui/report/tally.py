@@ -15,7 +15,6 @@ from ralphloop.core.iteration import SaveLeftovers
 from ralphloop.core.model import CheckStatus, Circuit, ExitDecision, Outcome, Transition
 from ralphloop.core.run_state import is_failed_attempt
 from ralphloop.journal.records import IterationRecord
-from ralphloop.night.look import OwnCommits
 from ralphloop.night.values import ended_words
 from ralphloop.text.plain import clean
 from ralphloop.text.status_block import Status
@@ -54,7 +53,7 @@ class Account:
 @dataclass
 class Tally:
     say: Teller
-    own: OwnCommits
+    own: dict[str, list[str]]  # what was committed for each story
     stories: dict[str, Account] = field(default_factory=lambda: defaultdict(Account))
     rungs: dict[str, Used] = field(default_factory=lambda: defaultdict(Used))
     spent: list[UsedBy] = field(default_factory=list)
@@ -95,7 +94,6 @@ class Tally:
         story.checks = tuple(check.name for check in it.checks) or story.checks
         self.checking_s += sum(check.duration_s for check in it.checks)
         self._judge(it, story, it.finished_at)
-        self.own.see(it)
         for key, words in _near_misses(it):
             self._near_counts[key] += 1
             note, found = self._note(it, words), self._near[key]
