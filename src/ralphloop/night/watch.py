@@ -34,7 +34,6 @@ from ralphloop.text.plain import one_line
 EVENTS_READ = 2_000
 _ITERATIONS_READ = 8
 _LOOK_AROUND_S = 1.0
-_LOOK_FOR_LEARNINGS_S = 5.0
 _BITE = 4 * 1024 * 1024
 Mark = tuple[int, int, int]
 
@@ -94,7 +93,7 @@ class Watch:
         self._opened: int | None = None
         self._night: Night | None = None
         self._run, self._seq = "", 0  # whose events were read, and up to where
-        self._looked = self._looked_for_learnings = -1e18
+        self._looked = -1e18
         self._stories: Listed = (None, "")
         self._stories_key: object = None  # what they were read from
         self.learned = Learned()
@@ -107,17 +106,15 @@ class Watch:
         around = now - self._looked >= _LOOK_AROUND_S or now < self._looked
         if around:
             self._looked = now
-        journal = self._open(around)
+        journal = self._open()
         written = journal.changed()
         grown = self.tail.advance() if self.tail else False
-        outside = around and self._night is None  # something beside the journal is different
+        outside = False  # something beside the journal is different
         if around and self._night is not None:
             outside = self._read_stories(self._night.run, self._night.config)
             before, holder = self._night.holder, holder_of(self.project, now, self._wanted)
             outside |= (before and before.run) != (holder and holder.run)
-            if now - self._looked_for_learnings >= _LOOK_FOR_LEARNINGS_S:
-                self._looked_for_learnings = now
-                outside |= self._read_learnings()
+            outside |= self._read_learnings()
         if not (written or grown or outside or self._night is None):
             return None
         with journal.snapshot():
@@ -130,14 +127,13 @@ class Watch:
         self._journal = self._night = None
         self._run, self._seq = "", 0
 
-    def _open(self, around: bool) -> JournalReader:
+    def _open(self) -> JournalReader:
         """The journal; a file that came, went or was replaced is opened anew."""
-        if around or self._opened is None:  # a run that begins is seen at once
-            mark = mark_of(self.project.journal)
-            inode = mark[0] if mark else None
-            if self._journal is not None and inode != self._opened:
-                self.close()
-            self._opened = inode
+        mark = mark_of(self.project.journal)
+        inode = mark[0] if mark else None
+        if self._journal is not None and inode != self._opened:
+            self.close()
+        self._opened = inode
         if self._journal is None:
             self._journal = JournalReader.open(self.project.journal)
         return self._journal
@@ -190,9 +186,8 @@ class Watch:
             fresh = journal.events_since(self._seq, EVENTS_READ, run=run.id)
         self._seq = fresh[-1].seq if fresh else self._seq
         small = [isinstance(it.what, AgentStep) and it.what.kind != "result" for it in fresh]
-        only_steps = bool(fresh) and all(small)
-        known = before is not None and run and before.run and before.run.id == run.id
-        if before is not None and run and known and not outside and (only_steps or not written):
+        little = (fresh and all(small)) or not written
+        if before and before.run and run and little and not (is_new_run or outside):
             pending = tuple(journal.pending_requests(run.id))
             self._night = replace(before, run=run, pending=pending)
         else:
