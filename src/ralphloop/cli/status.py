@@ -138,7 +138,7 @@ def _stories(night: Night) -> Iterator[str]:
 def _spent(night: Night) -> Iterator[str]:
     totals, limits = night.totals, night.limits
     most = f" of {limits.max_iterations}" if limits.max_iterations else ""
-    lost = totals.starts - totals.iterations - (len(night.flying) or night.current is not None)
+    lost = totals.starts - totals.iterations - len(night.flying)
     without = f", and {counted(lost, 'start')} without an answer" if lost > 0 else ""
     yield from output.row("iterations", f"{totals.iterations}{most}{without}")
     cap = f" of {money(limits.max_cost_usd)}" if limits.max_cost_usd else ""

@@ -95,7 +95,7 @@ def look_at(
         calls=journal.starts_since(now - HOUR),
         expired=candidate.expired if candidate else False,
         book=book,
-        flying=tuple(journal.unfinished_iterations(run.id)) if run and book and holder else (),
+        flying=tuple(journal.unfinished_iterations(run.id)) if run else (),
         through=journal.through(run.id) if run and book and holder else {},
         exchanged=journal.meta(SWAP_KEY) is not None and holder is None,
     )
@@ -105,7 +105,7 @@ def look_at(
 
 def _waits(night: Night, dearest: Cost | None) -> Iterator[tuple[str, str]]:
     """Why open stories wait while lanes work; decided as the run decides it."""
-    stories, book, flying = night.story_list, night.book, [it.story or "" for it in night.flying]
+    stories, book, flying = night.story_list, night.book, [it.story or "" for it in night.working]
     starts = night.state is State.RUNNING and night.circuit.circuit is not Circuit.OPEN
     if stories is None or book is None or not (flying and starts):
         return

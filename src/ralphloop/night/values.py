@@ -100,8 +100,8 @@ class Night:
     calls: int = 0  # starts in the last hour
     expired: bool = False  # too old to be continued
     book: Book | None = None  # of its lanes
-    flying: tuple[IterationRecord, ...] = ()  # what works in lanes now
-    # Those of them whose agent is through.
+    flying: tuple[IterationRecord, ...] = ()  # what goes on or was cut off, newest last
+    # Those of them in lanes whose agent is through.
     through: dict[int, tuple[bool, float]] = field(default_factory=dict)
     exchanged: bool = False  # files of the work tree are not what the story left: a run was killed
 
@@ -138,8 +138,7 @@ class Night:
     @property
     def working(self) -> tuple[IterationRecord, ...]:
         """The iterations that go on now; in lanes there may be several."""
-        begun = tuple(each for each in self.iterations if each.finished_at is None)
-        return (self.flying or begun) if self.is_live else ()
+        return self.flying if self.is_live else ()
 
     @property
     def asking(self) -> tuple[StoryLook, ...]:
@@ -158,7 +157,7 @@ class Night:
     @property
     def current(self) -> IterationRecord | None:
         """The iteration that goes on, or was cut off."""
-        return next((each for each in self.iterations if each.finished_at is None), None)
+        return self.flying[-1] if self.flying else None
 
     @property
     def lanes(self) -> tuple[LaneLook, ...]:
