@@ -87,8 +87,7 @@ def _opened(setup: Setup, journal: Journal, run: str, asked: Ledger, said: list[
 
 
 def _first(turn: Turn, said: list[str]) -> Answer:
-    decision = not_again(turn.runner)
-    begun = turn.begin() if decision is None else decision
+    begun = not_again(turn.runner) or turn.begin()
     if isinstance(begun, Decision):
         return refused("\n".join([*said, str(let_go(turn, begun)["systemMessage"])]))
     stories = turn.runner.setup.stories

@@ -63,11 +63,9 @@ def stopped(call: Call, turn: Turn) -> Answer | None:
         most = runner.config.limits.calls_per_hour
         words = f"{most} starts in the last hour, the next one may come at {iso(free)}"
         decision = Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(words,))
-    if decision is not None:
-        return let_go(turn, decision, judged)
-    if runner.session.desk.paused:
+    if decision is None and runner.session.desk.paused:
         return told(f"{runner.session.desk.paused}; `ralph resume` and any word of yours go on")
-    begun = turn.begin()
+    begun = decision or turn.begin()
     if isinstance(begun, Decision):
         return let_go(turn, begun, judged)
     next_story = begun.story.id if begun.story else "the prompt"
@@ -80,8 +78,7 @@ def failed(call: Call, turn: Turn) -> Answer | None:
     Claude Code ignores the answer; what can never work (no login, no money) ends the loop.
     """
     judged, decision = _finish(call, turn, _broken_off(call, turn))
-    decision = decision or not_again(turn.runner)
-    begun = turn.begin() if decision is None else decision
+    begun = decision or not_again(turn.runner) or turn.begin()
     return let_go(turn, begun, judged) if isinstance(begun, Decision) else None
 
 
@@ -103,8 +100,13 @@ def _finish(call: Call, turn: Turn, response: Response) -> tuple[Judged | None, 
 
 
 def let_go(turn: Turn, decision: Decision, judged: Judged | None = None) -> Answer:
-    """End the run and say why, with what the person can do."""
-    turn.end(decision)
+    """End the run as script mode would and say why, with what the person can do."""
+    from ralphloop.loop.open import end_run
+    from ralphloop.ui.report import write_report
+
+    end_run(turn.runner, decision)
+    write_report(turn.runner.setup.project, turn.runner.run)
+    turn.over = True  # the lease goes with it
     reasons = "; ".join(decision.reasons) or str(decision.word)
     words = f"the loop is over: {reasons}."
     if decision.word is not ExitDecision.PROJECT_COMPLETE:

@@ -126,15 +126,6 @@ class Turn(msgspec.Struct):
         self.save()
         return begun
 
-    def end(self, decision: Decision) -> None:
-        """End the run as script mode would; the lease goes when the turn is over."""
-        from ralphloop.loop.open import end_run
-        from ralphloop.ui.report import write_report
-
-        end_run(self.runner, decision)
-        write_report(self.runner.setup.project, self.runner.run)
-        self.over = True
-
 
 @contextmanager
 def held(project: Project, session: str, run: str) -> Iterator[list[Turn]]:
