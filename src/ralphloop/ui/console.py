@@ -23,7 +23,7 @@ from ralphloop.core.policy import limit_words
 from ralphloop.core.totals import money, quota_words, spent_words
 from ralphloop.text.durations import clock, clock_time, format_duration, parse_iso
 from ralphloop.text.plain import counted, one_line, some
-from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Tone
+from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Tone, bar, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,7 +38,6 @@ _HELD_BACK: dict[type[events.StoryHeldBack], tuple[str, str]] = {
     events.StoryBlocked: ("?", "waits for you"),
     events.StoryReopened: ("↻", "is open again"),
 }
-_BAR = 24
 _TONES = {
     events.RunStarted: Tone.STRONG,
     events.Preflight: Tone.QUIET,
@@ -172,10 +171,10 @@ class LiveConsole(PlainConsole):
         from rich.text import Text
 
         run, now = self._run, time.monotonic()
-        filled = _BAR * run.passed // run.stories if run.stories else 0
-        bar = f"{'█' * filled}{'░' * (_BAR - filled)} {run.passed}/{run.stories}"
-        without = "plain loop" if run.project else "getting ready"
-        text = Text(bar if run.stories else without, no_wrap=True, overflow="ellipsis")
+        passed = "plain loop" if run.project else "getting ready"
+        if run.stories:
+            passed = f"{plain(bar(run.passed / run.stories, 24))} {run.passed}/{run.stories}"
+        text = Text(passed, no_wrap=True, overflow="ellipsis")
         if self._now:
             number, what = self._now
             text.append(f"  [{number}] {one_line(what.story or 'the prompt', 60)}", "bold")
