@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
-from datetime import UTC
 from typing import Any
 
 from textual.pilot import Pilot
@@ -28,7 +27,7 @@ async def watching(
 ) -> AsyncIterator[tuple[Monitor, Pilot[None]]]:
     """The monitor beside a night, at rest; `live`: we carry the run, or (None) another process."""
     with night.held_elsewhere() if live is None else night.held() if live else nullcontext():
-        app = Monitor(night.project, zone=UTC, clock=night.clock, **options)
+        app = Monitor(night.project, clock=night.clock, **options)
         async with app.run_test(size=size) as pilot:
             await until(pilot, lambda: app.value is not None)
             await rest(app, pilot)

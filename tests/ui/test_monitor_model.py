@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
-from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -29,8 +28,8 @@ def screen_of(night: Night, *, live: bool = True, run: str | None = None) -> Scr
     try:
         if live:
             with night.held():
-                return Screen(facts_of(source), night.clock(), UTC)
-        return Screen(facts_of(source), night.clock(), UTC)
+                return Screen(facts_of(source), night.clock())
+        return Screen(facts_of(source), night.clock())
     finally:
         source.close()
 

@@ -9,7 +9,6 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import tzinfo
 from functools import partial
 from itertools import takewhile
 from threading import Event
@@ -19,7 +18,6 @@ from textual import on, work
 from textual.app import App, ComposeResult, SuspendNotSupported, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Grid, Horizontal, Vertical
-from textual.content import Content
 from textual.events import Click, DescendantFocus, Resize
 from textual.geometry import Size
 from textual.screen import Screen as TextualScreen
@@ -34,9 +32,9 @@ from ralphloop.project import Project
 from ralphloop.text.durations import parse_duration
 from ralphloop.text.plain import one_line
 from ralphloop.ui.console import LogLine
-from ralphloop.ui.monitor import pages
+from ralphloop.ui.monitor import pages, screens
 from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, Source, nothing_known
-from ralphloop.ui.monitor.paint import RUNNING, line, plain_ascii
+from ralphloop.ui.monitor.paint import RUNNING, line
 from ralphloop.ui.monitor.panels import Screen, log_line, story_lines
 from ralphloop.ui.monitor.screens import Asked, Dialog, Field, Panel, Paper, Reading, Rows, Search
 
@@ -121,7 +119,6 @@ class Monitor(App[None]):
         run: str | None = None,
         in_ascii: bool = False,
         dark: bool = True,
-        zone: tzinfo | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         bare = bool(os.environ.get("NO_COLOR"))
@@ -130,7 +127,7 @@ class Monitor(App[None]):
         self.animation_level = "none"
         self.set_class(in_ascii, "-ascii")
         self.title = f"ralph: {project.root.name}"
-        self.project, self._clock, self._zone = project, clock, zone
+        self.project, self._clock = project, clock
         self.source = Source(project, run=run, clock=clock)
         self.value: Screen | None = None
         self._facts = self._unknown = nothing_known(project)  # until the first look
@@ -235,7 +232,7 @@ class Monitor(App[None]):
 
         def show() -> None:
             if look is self._previewed:  # a thread is not cancelled: another may be marked by now
-                panel.border_title = Content(one_line(look.story.id, 60))
+                panel.border_title = screens.content(panel, line(one_line(look.story.id, 60)))
                 panel.show(page.lines)
 
         self.call_later(show)
@@ -275,7 +272,7 @@ class Monitor(App[None]):
             if len(fresh) == len(log) or self._log_view.option_count > 2 * LOG_KEPT:
                 self._log_view.clear_options()
                 fresh = list(log)
-            self._log_view.extend(log_line(entry, self._zone) for entry in fresh)
+            self._log_view.extend(map(log_line, fresh))
             self._tell_follow()
         if self.value and self.value.steps != self._shown_steps:
             # The list of what to do, and the cursor on it once a run is over.
@@ -292,7 +289,7 @@ class Monitor(App[None]):
         if self._facts is self._unknown:
             return
         before = self.value
-        self.value = screen = Screen(self._facts, self._clock(), self._zone)
+        self.value = screen = Screen(self._facts, self._clock())
         self._header.show(tuple(screen.header(self._header.content_size.width)))
         self._panels["now"].set_class(not self._facts.night.working, "-idle")
         if before is None or before.facts.trouble != self._facts.trouble:
@@ -331,7 +328,7 @@ class Monitor(App[None]):
         rows = [self._facts.stories[number] for number in self._listed]
         view.fill(story_lines(rows, view.scrollable_content_region.width))
         note = self.value.stories_note if self.value else ""
-        view.border_subtitle = Content(plain_ascii(note) if self.has_class("-ascii") else note)
+        view.border_subtitle = screens.content(view, line(note))
         if view.highlighted in (None, self._pointed):  # else a person looks at another one
             current = (at for at, row in enumerate(rows) if row.mark == RUNNING)
             view.highlighted = self._pointed = next(current, self._pointed)

@@ -110,8 +110,6 @@ class Source(Watch):
                 short = indent + one_line(told.text, _LONGEST_LINE)
                 self._log.append(told._replace(text=short))
             match event.what:
-                case events.IterationStarted(lane=0):
-                    self._steps.clear()
                 case events.AgentStep() as step:
                     self._steps.append((event.iteration, event.at, step))
                     if step.kind == "limit":
@@ -120,7 +118,7 @@ class Source(Watch):
             self._shown_log = tuple(self._log)
         before, newest, tail = self._facts, night.newest, self.tail
         same = before is not None and night.stories is before.night.stories
-        n = night.current.n if night.book and night.current else None  # lanes tell of several
+        n = night.current.n if night.current else None
         steps = [(at, step) for it, at, step in self._steps if n in (None, it)]
         at, newest_step = steps[-1] if steps else (None, None)
         signs = [sign for sign in (tail and tail.last_output, at) if sign]

@@ -5,7 +5,6 @@ The time left is told with its basis, because a number alone would be believed.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import tzinfo
 from functools import cached_property
 from textwrap import wrap
 from typing import NamedTuple
@@ -60,7 +59,6 @@ class Screen:
 
     facts: Facts
     at: float
-    zone: tzinfo | None = None
 
     @cached_property
     def night(self) -> Night:
@@ -273,7 +271,7 @@ class Screen:
         starts = f"{calls} of {counted(most, 'start')}" if most else counted(calls, "start")
         starts = f"{starts} in the last hour"
         if wait is not None and wait.kind != "pause" and night.is_live:
-            at = clock(wait.until, self.zone, "%H:%M")
+            at = clock(wait.until, form="%H:%M")
             yield line((f"goes on in {format_duration(night.wait_s)} ({at})", Tone.WARN))
             yield line((one_line(wait.reason), Tone.QUIET))
             yield line(starts)
@@ -327,7 +325,7 @@ class Screen:
             ("Circuit", self.circuit()),
             ("Quota", self.quota()),
             ("Learnings", self.learned()),
-            ("Log", [log_line(entry, self.zone) for entry in facts.log[-20:]]),
+            ("Log", [log_line(entry) for entry in facts.log[-20:]]),
         ):
             yield f"\n{title}:"
             yield from (cut(f"  {plain(row)}".rstrip(), width) for row in rows)
@@ -352,8 +350,8 @@ def story_lines(rows: Sequence[StoryRow], width: int) -> Iterator[Line]:
         )
 
 
-def log_line(entry: LogLine, zone: tzinfo | None) -> Line:
-    head = f"{clock(entry.at, zone, '%H:%M:%S')} {entry.lane}"
+def log_line(entry: LogLine) -> Line:
+    head = f"{clock(entry.at, form='%H:%M:%S')} {entry.lane}"
     return ((head, Tone.QUIET), (entry.text, entry.tone))
 
 

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Footer, Input, OptionList, Static, TabbedContent, TabPane, Tabs
 
 from ralphloop.ui.monitor.pages import Page
-from ralphloop.ui.monitor.paint import Line, Tone, plain_ascii
+from ralphloop.ui.monitor.paint import Line, Tone, line, plain_ascii
 
 Open = Callable[[str, int], None]
 _STYLES = {
@@ -28,10 +28,10 @@ _STYLES = {
 }
 
 
-def content(widget: Widget, line: Line) -> Content:
+def content(widget: Widget, spans: Line) -> Content:
     """The line as Textual shows it; nothing in it is markup."""
     in_ascii = widget.app.has_class("-ascii")
-    shown = ((plain_ascii(text) if in_ascii else text, _STYLES[tone]) for text, tone in line)
+    shown = ((plain_ascii(text) if in_ascii else text, _STYLES[tone]) for text, tone in spans)
     return Content.assemble(*(span for span in shown if span[0]))
 
 
@@ -205,9 +205,8 @@ class Reading(Screen[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        in_ascii = self.app.has_class("-ascii")
         for page, rows in zip(self._pages, self.query(Rows), strict=True):
-            rows.border_title = Content(plain_ascii(self._title) if in_ascii else self._title)
+            rows.border_title = content(rows, line(self._title))
             rows.fill(page.lines)
             first = min(page.links, default=None)  # at once, unless there is much to read before
             rows.highlighted = 0 if first and first > self.app.size.height - 6 else first
