@@ -116,10 +116,9 @@ def release(project: Project, holder: Holder, reason: str) -> bool:
         if record is None or record.status is not RunStatus.RUNNING:
             return False
         with suppress(RalphError):  # the run ends all the same
-            call = Call({}, project, holder, now)
-            turn = taken_up(call, journal, record)
-            said = {"transcript_path": turn.ledger.transcript}  # which tells what it used
-            broken_off(msgspec.structs.replace(call, given=said), turn)
+            turn = taken_up(project, holder, journal, record)
+            said: dict[str, object] = {"transcript_path": turn.ledger.transcript}
+            broken_off(Call(said, project, holder, now), turn)  # as the transcript tells it
             turn.save()
         too_old = is_expired(record.last_activity, now, SESSION_HOURS)
         journal.end_run(

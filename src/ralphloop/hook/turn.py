@@ -93,8 +93,7 @@ class Turn(msgspec.Struct):
         self.ledger = msgspec.structs.replace(self.ledger, **changes)
 
     def save(self) -> None:
-        repo = self.runner.setup.repo
-        patience = self.runner.patience
+        repo, patience = self.runner.setup.repo, self.runner.patience
         slow = patience is not None and patience.slow
         self.note(slow_checks=slow, repository=repo.places if repo else None)
         self.runner.journal.set_meta(f"hook:{self.runner.run}", self.ledger)
@@ -152,31 +151,31 @@ def take_turn(call: Call, work: Callable[[Call, Turn], Answer | None]) -> Answer
         # Looked up under the lock: whoever cancelled the loop meanwhile has ended its run.
         if record is None or record.status is not RunStatus.RUNNING:
             return None
-        turn = taken_up(call, journal, record)
+        turn = taken_up(call.project, call.holder, journal, record)
         turns.append(turn)
         answer = work(call, turn)
         turn.save()
     return answer
 
 
-def taken_up(call: Call, journal: Journal, record: RunRecord) -> Turn:
+def taken_up(project: Project, holder: Holder, journal: Journal, record: RunRecord) -> Turn:
     """The loop as the last hook put it down."""
     saved = journal.meta(f"hook:{record.id}")
     ledger = Ledger() if saved is None else msgspec.convert(saved, type=Ledger)
     options = Options(
-        start=call.project.root,
+        start=project.root,
         specs_dir=Path(ledger.specs_dir) if ledger.specs_dir else None,
         prompt=Path(ledger.prompt) if ledger.prompt else None,
         only=ledger.only,
-        session=call.holder.session,
+        session=holder.session,
         env=os.environ,
     )
     config = msgspec.convert(record.config, Config)
     known, stories = ledger.repository, None
-    repo = Repository.at(known) if known else open_repository(call.project.root)
+    repo = Repository.at(known) if known else open_repository(project.root)
     if record.prd_path:  # with the list as it was when the iteration began
-        stories = load(call.project.root / record.prd_path, data=ledger.listed or None)
-    setup = assemble(options, call.project, config, stories, repo)
+        stories = load(project.root / record.prd_path, data=ledger.listed or None)
+    setup = assemble(options, project, config, stories, repo)
     if config.sandbox.mode != "off" or config.agent.safety == "strict":
         from ralphloop.loop.confine import confine
 
