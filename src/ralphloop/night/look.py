@@ -40,6 +40,7 @@ _EVENT_PAGE = 2_000
 _MOST_EVENTS = 100_000  # a night of ten thousand iterations; what a person did is early or rare
 _MOST_COMMITS = 5_000
 _SEARCHED_RUNS = 500
+_NEWEST = 8  # iterations
 _HEX = re.compile(r"[0-9a-f]{7,64}")
 Listed = tuple[StoryList | None, str]  # the story list, or why there is none
 
@@ -68,7 +69,6 @@ def look_at(
     now: float,
     holder: Holder | None,
     known: tuple[Config, Listed] | None = None,
-    newest: int = 2,
 ) -> Night:
     """One run of a project as it stands; without one, what is known from the run before."""
     config = known[0] if known else config_of(project, run)
@@ -90,7 +90,7 @@ def look_at(
         session=session,
         holder=holder,
         wait=journal.open_wait(run.id) if run and holder else None,
-        iterations=tuple(journal.latest_iterations(run.id, newest)) if run else (),
+        iterations=tuple(journal.latest_iterations(run.id, _NEWEST)) if run else (),
         pending=tuple(journal.pending_requests(run.id)) if run else (),
         calls=journal.starts_since(now - HOUR),
         expired=candidate.expired if candidate else False,

@@ -32,7 +32,6 @@ from ralphloop.room import open_regular
 from ralphloop.text.plain import one_line
 
 EVENTS_READ = 2_000
-_ITERATIONS_READ = 8
 _LOOK_AROUND_S = 1.0
 _BITE = 4 * 1024 * 1024
 Mark = tuple[int, int, int]
@@ -60,16 +59,15 @@ class Tail:
         self.path = path
         self._reader: Reader = reader_for(reader)
         self._offset = 0
-        self._mark: Mark | None = None
         self.usage = Usage()
         self.last_output: float | None = None
 
     def advance(self) -> bool:
         """Take what is new, a bite at a time; True where there was something."""
         mark = mark_of(self.path)
-        if mark is None or (mark == self._mark and self._offset >= mark[2]):
+        if mark is None or self._offset >= mark[2]:
             return False
-        self._mark, self.last_output = mark, mark[1] / 1e9
+        self.last_output = mark[1] / 1e9
         try:
             with open_regular(self.path) as file:
                 file.seek(self._offset)
@@ -195,10 +193,8 @@ class Watch:
             self._read_stories(run, config)
             if before is None:
                 self._read_learnings()
-            kept, newest = (config, self._stories), _ITERATIONS_READ
-            self._night = look_at(
-                self.project, journal, run, now=now, holder=holder, known=kept, newest=newest
-            )
+            kept = (config, self._stories)
+            self._night = look_at(self.project, journal, run, now=now, holder=holder, known=kept)
         self._follow(self._night)
         return self._night, fresh, is_new_run
 
