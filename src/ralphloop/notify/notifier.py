@@ -25,7 +25,7 @@ from ralphloop.core.events import LoopEvent
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Circuit, ExitDecision, Value
 from ralphloop.core.planning import decided
-from ralphloop.core.totals import money, quota_words, spent_words
+from ralphloop.core.totals import quota_words, spent_words
 from ralphloop.proc.run import Output, run_command
 from ralphloop.redaction import redact
 from ralphloop.text.durations import clock_time, format_duration, iso
@@ -140,8 +140,8 @@ class Decider:
         self._told.add(what)
         run = self._run
         stories = f"{run.passed} of {counted(run.stories, 'story')} passed" if run.stories else ""
-        spent = f"{money(run.cost_usd)} spent" if not run.unpriced else ""
-        spent = spent or spent_words(run.cost_usd, run.unpriced)
+        spent = spent_words(run.cost_usd, run.unpriced)
+        spent = spent if run.unpriced else f"{spent} spent"
         stands = ", ".join(filter(None, (stories, spent, quota_words(run.quota, event.at))))
         head, body = f"{run.project or 'ralph'}: {what}", f"{text} {stands}."
         # Any encoder takes that: agents print half characters too.
@@ -244,17 +244,15 @@ def channels_for(config: NotifySection, cwd: Path | None) -> list[Channel]:
 
 def unsendable(config: NotifySection) -> list[str]:
     """What would keep messages from being sent, as far as it can be known beforehand."""
-    found = []
     bubble = "osascript" if sys.platform == "darwin" else "notify-send"
-    for program in ([bubble] if config.desktop else []) + list(config.command[:1]):
-        if shutil.which(program) is None:
-            found.append(f"notifications: {program} was not found")
+    programs = ([bubble] if config.desktop else []) + list(config.command[:1])
+    gone = [program for program in programs if shutil.which(program) is None]
+    found = [f"notifications: {program} was not found" for program in gone]
     if config.webhook:
         from ralphloop.notify.webhook import Webhook
 
-        if problem := Webhook(config.webhook).problem:
-            found.append(problem)
-    return found
+        found.append(Webhook(config.webhook).problem)
+    return [problem for problem in found if problem]
 
 
 def _run(
