@@ -249,7 +249,7 @@ async def _foreground(setup: Setup) -> tuple[EndedRun, ExitCode]:
 
     with (
         closing(notifier),
-        screen,
+        closing(screen),
         signals_to(stop, setup.project.log, output.note) as codes,
         kept_awake(wanted=setup.config.session.keep_awake),
     ):

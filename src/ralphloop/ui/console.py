@@ -4,14 +4,12 @@ Words in events come from story files and agents: what they hold besides, such a
 sequences, is taken off.  The lines (`Telling`) also serve pipes, logs, the monitor and the page.
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -27,7 +25,6 @@ from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Tone, bar, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.live import Live
 
 _LONGEST_LINE = 2_000
 _MOST_LOOKS = 3
@@ -83,40 +80,33 @@ class PlainConsole:
         except OSError:
             pass  # whoever was looking is gone; the run goes on
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
+    def close(self) -> None:
+        """Nothing is left on the screen that would have to go."""
 
 
 class LiveConsole(PlainConsole):
     """Lines above, a status below that is redrawn twice a second."""
 
     def __init__(self, *, verbosity: int = 0) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
         super().__init__(verbosity=verbosity)
-        self._live: Live | None = None
         self._run = RunStarted()
         self._began = self._sign = time.monotonic()
         self._now: tuple[int | None, events.IterationStarted] | None = None
         self._flying: dict[int | None, str] = {}  # what each lane does
         self._action = ""
         self._wait: tuple[str, float] | None = None
-
-    def __enter__(self) -> Self:
-        from rich.console import Console
-        from rich.live import Live
-
-        self._live = Live(
+        self._live: Live | None = Live(
             get_renderable=self._status,
             console=Console(highlight=False, soft_wrap=False),
             refresh_per_second=2,
             transient=True,
         )
         self._live.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         if self._live is not None and not self._screen_is_gone():
             self._live.stop()
 
@@ -167,7 +157,7 @@ class LiveConsole(PlainConsole):
                 live.stop()
         return True
 
-    def _status(self) -> RenderableType:
+    def _status(self) -> "RenderableType":
         from rich.text import Text
 
         run, now = self._run, time.monotonic()
