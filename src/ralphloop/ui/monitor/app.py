@@ -438,8 +438,7 @@ class Monitor(App[None]):
             self._tell_follow()
         elif self._filter.display:
             self._filter.value = ""
-            self._filter.display = False
-            self._story_view.focus()
+            self._filter_is_done()
 
     # --- wishes ------------------------------------------------------------------------------
 

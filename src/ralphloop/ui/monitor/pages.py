@@ -47,10 +47,7 @@ def story_pages(project: Project, run: str, look: StoryLook) -> tuple[Page, ...]
     """A story: what came of it, what is asked, what was tried; the first lines are a preview."""
     with reading(project) as journal:
         records = journal.story_iterations(run, look.story.id, _MOST_LISTED)
-    lines = [
-        line((f"{one_line(look.story.id, 80)}  {one_line(look.story.title, 300)}", Tone.STRONG))
-    ]
-    lines += _what_is_known(look, records)
+    lines = list(_what_is_known(look, records))
     links: dict[int, tuple[str, int]] = {}
     lines += _heading(f"Iterations on it ({len(records)}, newest first; Enter opens one)")
     for record in records:
@@ -121,6 +118,7 @@ def iteration_row(record: IterationRecord) -> Line:
 def _what_is_known(look: StoryLook, records: Iterable[IterationRecord]) -> Iterator[Line]:
     state, standing, story = look.state, look.standing.replace("_", " "), look.story
     is_asked = look.standing is Standing.BLOCKED
+    yield line((f"{one_line(story.id, 80)}  {one_line(story.title, 300)}", Tone.STRONG))
     yield from _field("standing", f"{standing} ({look.grade})" if look.grade else standing)
     yield from _field("waits", look.waits)
     why, tone = ("asks", Tone.WARN) if is_asked else ("why", Tone.PLAIN)

@@ -170,8 +170,7 @@ def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> St
 
 
 def _next_steps(groups: Groups, night: Night, say: Teller) -> Iterator[NextStep]:
-    steps = list(next_steps(night))
-    told = [(step.kind, NextStep(say(step.words), say(step.command))) for step in steps]
+    told = [(one.kind, NextStep(say(one.words), say(one.command))) for one in next_steps(night)]
     yield from (step for kind, step in told if kind == "answer")
     for line in groups["review"].stories[:_MOST_STEPS]:
         yield NextStep(f"Review {line.id}: {line.reason}", line.look)
