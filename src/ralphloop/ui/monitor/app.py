@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import takewhile
-from threading import Event
 from typing import Any, ClassVar
 
 from textual import on, work
@@ -22,6 +21,7 @@ from textual.events import Click, DescendantFocus, Resize
 from textual.geometry import Size
 from textual.screen import Screen as TextualScreen
 from textual.widgets import Footer, Input, OptionList
+from textual.worker import get_current_worker
 
 from ralphloop.core.model import Circuit
 from ralphloop.core.run_state import Standing
@@ -72,7 +72,7 @@ _QUESTIONS = {
         yes="Stop it",
     ),
     "note": Asked("A note for the agent; it goes into the next prompt.", "use the v2 API"),
-    "budget": Asked("Raise the budget by so much money or time.", "5.00 or 2h", check=budget_flag),
+    "budget": Asked("Raise the budget by so much money or time.", "5.00 or 2h", read=budget_flag),
     "answer": Asked("{story} asks: {asks}", "your answer, for its next prompt"),
     "skip": Asked("Skip {story} for now?  r takes it up again.", yes="Skip it"),
     "circuit reset": Asked("Close the circuit?  Look at why first.", yes="Close it"),
@@ -131,7 +131,6 @@ class Monitor(App[None]):
         self.source = Source(project, run=run, clock=clock)
         self.value: Screen | None = None
         self._facts = self._unknown = nothing_known(project)  # until the first look
-        self._ended = Event()
         self._room = Size(80, 24)
         self._pointed = 0  # the story that we marked, not a person
         self._listed: list[int] = []  # which stories are shown
@@ -238,7 +237,6 @@ class Monitor(App[None]):
         self.call_later(show)
 
     def on_mount(self) -> None:
-        self._filter.display = False
         self._header.show((line("reading…"),))
         self._story_view.focus()
         self._watch()
@@ -247,15 +245,13 @@ class Monitor(App[None]):
     @work(thread=True)
     def _watch(self) -> None:
         """Read what is new until the monitor ends; drawing is left to the application's thread."""
-        while not self._ended.is_set():
+        worker = get_current_worker()
+        while not worker.is_cancelled:
             facts = self.source.poll()
             if facts is not None:
                 self.call_later(self._fresh, facts)
-            self._ended.wait(POLL_S)
+            time.sleep(POLL_S)
         self.source.close()
-
-    def on_unmount(self) -> None:
-        self._ended.set()
 
     # --- drawing -----------------------------------------------------------------------------
 
@@ -456,13 +452,13 @@ class Monitor(App[None]):
                 return
             said += [text] if question.hint else []
         if kind == "budget":
-            kind, said = f"budget {budget_flag(said[0])}", []
+            kind, said = f"budget {said[0]}", []
         self._do(*kind.split(), *(["--", *said] if said else []))
 
     @work(thread=True)
     def _do(self, *arguments: str) -> None:
-        argv, over = (*ourselves(), *arguments), self._ended.is_set
-        done = run_command(argv, cwd=self.project.root, stop=over)
+        argv, worker = (*ourselves(), *arguments), get_current_worker()
+        done = run_command(argv, cwd=self.project.root, stop=lambda: worker.is_cancelled)
         self.call_later(self.tell, done.said, bad=done.returncode != 0)
 
     def tell(self, words: str, *, bad: bool = False) -> None:

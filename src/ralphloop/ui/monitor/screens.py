@@ -154,7 +154,7 @@ class Search(Field):
         super().__init__(placeholder, name="find")
         self._rows, self._step = rows, step
         self.found = 0
-        self.display = self._followed = False
+        self._followed = False
 
     def begin(self) -> None:
         rows = self._rows()
@@ -253,7 +253,7 @@ class Asked(NamedTuple):
     words: str
     hint: str = ""
     yes: str = ""  # what it means
-    check: Callable[[str], object] = str  # what it refuses with a ValueError is to be corrected
+    read: Callable[[str], str] = str  # what it refuses with a ValueError is to be corrected
 
 
 class Dialog(ModalScreen[str | None]):
@@ -282,12 +282,9 @@ class Dialog(ModalScreen[str | None]):
     def _submitted(self, event: Input.Submitted) -> None:
         text = event.value.strip()
         try:
-            if text:
-                self._question.check(text)
+            self.dismiss(self._question.read(text) if text else None)
         except ValueError as error:
             self.query_one(".hint", Static).update(Content(f"Not so: {error}"))
-            return
-        self.dismiss(text or None)
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
