@@ -30,10 +30,17 @@ _LONGEST_LINE = 2_000
 _MOST_LOOKS = 3
 _QUIET = (events.StoryPassed, events.StoryHeldBack, events.CircuitChanged, events.RunFinished)
 _SILENT_WHEN_GOOD = ("tool_result", "result", "status")
-_HELD_BACK: dict[type[events.StoryHeldBack], tuple[str, str]] = {
-    events.StorySetAside: ("⊘", "is set aside"),
-    events.StoryBlocked: ("?", "waits for you"),
-    events.StoryReopened: ("↻", "is open again"),
+_WORDS: dict[type[events.Event], str] = {  # of events whose fields say all
+    events.ExperimentBegun: "    trying {it.what}",
+    events.StatusAsked: "    asked for the status block that its answer lacks",
+    events.StorySetAside: "  ⊘ {it.story} is set aside: {it.reason}",
+    events.StoryBlocked: "  ? {it.story} waits for you: {it.reason}",
+    events.StoryReopened: "  ↻ {it.story} is open again: {it.reason}",
+    events.StoryReturned: "  ↻ {it.story} goes back to its lane: {it.reason}",
+    events.LaneLeft: "  ! {it.story}: {it.reason}",
+    events.CircuitChanged: "  circuit {it.before} → {it.after}: {it.reason}",
+    events.RequestAnswered: "  {it.kind}: {it.answer}",
+    events.Unknown: "{it.name}",
 }
 _TONES = {
     events.RunStarted: Tone.STRONG,
@@ -251,9 +258,9 @@ def short_duration(seconds: float) -> str:
     return f"{seconds:.1f}s" if seconds < 10 else format_duration(seconds)
 
 
-def _told(  # noqa: C901, PLR0912, PLR0915 - one case a kind
-    event: LoopEvent, titled: set[str]
-) -> Iterator[str]:
+def _told(event: LoopEvent, titled: set[str]) -> Iterator[str]:  # noqa: C901, PLR0912 - by kind
+    if words := _WORDS.get(type(event.what)):
+        yield words.format(it=event.what)
     match event.what:
         case events.RunStarted() as what:
             yield from _run_started(event.run, what)
@@ -269,32 +276,17 @@ def _told(  # noqa: C901, PLR0912, PLR0915 - one case a kind
         case events.AgentStep() as what:
             mark = "✗ " if what.ok is False else ""
             yield from (f"    {mark}{words}" for words in [step_words(what)] if words)
-        case events.ExperimentBegun(what=words):
-            yield f"    trying {words}"
-        case events.StatusAsked():
-            yield "    asked for the status block that its answer lacks"
         case events.IterationFinished() as what:
             yield from _iteration_finished(what, event.at)
         case events.StoryPassed() as what:
             yield f"  ✓ {what.story} passed ({what.grade}): {'; '.join(what.reasons)}"
-        case events.StoryHeldBack() as what:
-            mark, words = _HELD_BACK[type(what)]
-            yield f"  {mark} {what.story} {words}: {what.reason}"
         case events.Landing(story=story, ahead=ahead):
             yield f"  {story} waits for landing, {ahead} before it" if ahead else f"  {story} lands"
-        case events.StoryReturned() as what:
-            yield f"  ↻ {what.story} goes back to its lane: {what.reason}"
-        case events.LaneLeft(story=story, reason=reason):
-            yield f"  ! {story}: {reason}"
         case events.StoriesEdited(changes=changes):
             yield from (f"  {words}" for words in changes)
         case events.LeftoversKept(ref=ref, files=files):
             back = f"git restore --source={ref} -- {shlex.quote(f':/{files[0]}')}"
             yield f"    kept at {ref}: {some(files)}; one of them is yours? {back}"
-        case events.CircuitChanged() as what:
-            yield f"  circuit {what.before} → {what.after}: {what.reason}"
-        case events.RequestAnswered() as what:
-            yield f"  {what.kind}: {what.answer}"
         case events.Waiting(kind="pause", until=str(), reason=reason, seconds=s) if s >= 1:
             yield f"  on hold: {reason}"
         case events.Waiting(until=str(until), reason=reason, seconds=s) if s >= 1:
@@ -302,8 +294,6 @@ def _told(  # noqa: C901, PLR0912, PLR0915 - one case a kind
             yield f"  waiting {format_duration(s)} until {end}: {reason}"
         case events.RunFinished() as what:
             yield from _run_finished(what, event.at)
-        case events.Unknown(name=name):
-            yield name
 
 
 def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
