@@ -101,7 +101,7 @@ class Watch:
     def look_again(self) -> tuple[Night, list[LoopEvent], bool] | None:
         """How things stand, what is new, and whether it is another run; None where nothing is."""
         now = self._clock()
-        around = now - self._looked >= _LOOK_AROUND_S or now < self._looked
+        around = abs(now - self._looked) >= _LOOK_AROUND_S
         if around:
             self._looked = now
         journal = self._open()

@@ -27,7 +27,6 @@ from ralphloop.ui.monitor.paint import Tone
 LOG_KEPT = EVENTS_READ
 _EVENTS_KEPT = 400  # of the running iteration
 _ACTIONS_KEPT = 40
-_TRY_AGAIN_S = 2.0
 _LONGEST_LINE = 500
 _WEAK_GRADES = (Grade.CLAIMED, Grade.NEEDS_REVIEW, "")
 
@@ -74,20 +73,15 @@ class Source(Watch):
     ) -> None:
         super().__init__(project, run=run, clock=clock)
         self._facts: Facts | None = None
-        self._quiet_until = 0.0
         self._forget_events()
 
     def poll(self) -> Facts | None:
         """What is known now; None where nothing has changed."""
-        now = self._clock()
-        if now < self._quiet_until:
-            return None
         try:
             seen = self.look_again()
             facts = self._taken_in(*seen) if seen else None
         except RalphError as error:
             self.close()
-            self._quiet_until = now + _TRY_AGAIN_S
             facts = nothing_known(self.project, trouble=error)
         if facts is None or facts == self._facts:
             return None
