@@ -60,7 +60,7 @@ def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
     run, said = run_to_hold(setup, now), list[str]()
     if setup.check_box is not None:
         said.append(f"{setup.confined}.")
-    with held(project, session, run) as turns, Journal.open(project.journal) as journal:
+    with held(project, session, run, check=True) as (journal, turns):
         journal.insist_on_belief(accepts_foreign=setup.trusts_all)
         turn = _opened(setup, journal, run, asked, said)
         turns.append(turn)
@@ -108,10 +108,7 @@ def release(project: Project, holder: Holder, reason: str) -> bool:
 
     A turn that was broken off is recorded if it is known what it used, else by who continues.
     """
-    with (
-        held(project, holder.session, holder.run),
-        Journal.open(project.journal, check=False) as journal,
-    ):
+    with held(project, holder.session, holder.run) as (journal, _):
         record, now = journal.find_run(holder.run), time.time()
         if record is None or record.status is not RunStatus.RUNNING:
             return False

@@ -127,26 +127,26 @@ class Turn(msgspec.Struct):
 
 
 @contextmanager
-def held(project: Project, session: str, run: str) -> Iterator[list[Turn]]:
+def held(
+    project: Project, session: str, run: str, *, check: bool = False
+) -> Iterator[tuple[Journal, list[Turn]]]:
     """Hold the project; afterwards the lease stays only for turns in the list that go on."""
     turns: list[Turn] = []
     claim(project.directory)
-    with hook_turn(
+    turn = hook_turn(
         project.directory,
         session=session,
         run=run,
         now=time.time(),
         lease_s=LEASE_S,
         goes_on=lambda: bool(turns) and not turns[-1].over,
-    ):
-        yield turns
+    )
+    with turn, Journal.open(project.journal, check=check) as journal:
+        yield journal, turns
 
 
 def take_turn(call: Call, work: Callable[[Call, Turn], Answer | None]) -> Answer | None:
-    with (
-        held(call.project, call.holder.session, call.holder.run) as turns,
-        Journal.open(call.project.journal, check=False) as journal,
-    ):
+    with held(call.project, call.holder.session, call.holder.run) as (journal, turns):
         record = journal.find_run(call.holder.run)
         # Looked up under the lock: whoever cancelled the loop meanwhile has ended its run.
         if record is None or record.status is not RunStatus.RUNNING:
