@@ -272,9 +272,9 @@ def ended_words(outcome: str) -> str:
 
 
 class Advice(NamedTuple):
-    kind: str  # answer, review, run, look
     words: str
     command: str = ""
+    kind: str = "look"  # or answer, review, run
     story: str = ""
 
     def __str__(self) -> str:
@@ -286,36 +286,33 @@ def next_steps(night: Night) -> Iterator[Advice]:
     for look in night.asking[:_MOST_ASKED]:
         name = look.story.id
         words = f"Answer {name}: {one_line(look.state.reason, 300) or 'no reason was given'}"
-        yield Advice("answer", words, f'ralph answer {shlex.quote(name)} "…"', name)
+        yield Advice(words, f'ralph answer {shlex.quote(name)} "…"', "answer", name)
     if more := night.asking[_MOST_ASKED:]:
-        yield Advice(
-            "look", f"{counted(len(more), 'more story', 'waits')} for you:", "ralph answer"
-        )
+        yield Advice(f"{counted(len(more), 'more story', 'waits')} for you:", "ralph answer")
     if not night.is_live and (doubted := night.grades.get(Grade.NEEDS_REVIEW, 0)):
-        yield Advice("review", f"{counted(doubted, 'story', 'needs')} review:", "ralph review")
+        yield Advice(f"{counted(doubted, 'story', 'needs')} review:", "ralph review", "review")
     if night.state is not State.NONE:
         yield from _go_on(night)
     elif night.story_list is not None:
-        yield Advice("look", "To see the plan, which costs nothing:", "ralph run --dry-run")
-        yield Advice("run", "To start:", "ralph run")
+        yield Advice("To see the plan, which costs nothing:", "ralph run --dry-run")
+        yield Advice("To start:", "ralph run", "run")
     elif (night.project.root / CONFIG_NAME).exists():
-        words = "`ralph doctor` says what is missing; a sample story list:"
-        yield Advice("look", words, "ralph init")
+        yield Advice("`ralph doctor` says what is missing; a sample story list:", "ralph init")
     else:
-        yield Advice("look", "To set this directory up:", "ralph init")
+        yield Advice("To set this directory up:", "ralph init")
 
 
 def _go_on(night: Night) -> Iterator[Advice]:
     run, decision = night.run, night.run.decision if night.run else ""
     if night.state is State.PAUSED and night.session.desk.paused:
-        yield Advice("look", "`ralph stop` ends it; to let it go on:", "ralph resume")
+        yield Advice("`ralph stop` ends it; to let it go on:", "ralph resume")
     elif night.is_live:
-        yield Advice("look", "`ralph stop` ends it; to follow it:", "ralph log -f")
+        yield Advice("`ralph stop` ends it; to follow it:", "ralph log -f")
     elif decision == ExitDecision.NO_RUNNABLE_STORY and run and run.prd_path.startswith(ERRANDS):
-        yield Advice("look", "See why in the report; say it another way:", "ralph do …")
+        yield Advice("See why in the report; say it another way:", "ralph do …")
     elif night.expired:
         words = "A new session begins, what is known of the stories is kept:"
-        yield Advice("run", words, "ralph run")
+        yield Advice(words, "ralph run", "run")
     else:
         is_open = night.circuit.circuit is Circuit.OPEN
         word = ExitDecision.CIRCUIT_OPEN if is_open else decision
@@ -326,7 +323,6 @@ def _go_on(night: Night) -> Iterator[Advice]:
         book, command = night.book, ending.command
         if kind == "look" and book and book.branch in book.ended:  # it is not in the checkout
             command = f"{command} {book.branch}"
-        yield Advice(kind, ending.advice, command)
+        yield Advice(ending.advice, command, kind)
     if night.exchanged:
-        words = "An experiment was cut off: that also puts back the files exchanged for it"
-        yield Advice("look", words)
+        yield Advice("An experiment was cut off: that also puts back the files exchanged for it")

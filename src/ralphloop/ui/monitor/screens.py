@@ -105,14 +105,10 @@ class Rows(OptionList):
 class Paper(Rows):
     """Many lines to read, of which only a search marks one; who is at the end stays there."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll_up", show=False),
-        Binding("down,j", "scroll_down", show=False),
-        Binding("pageup", "leaf(-1)", show=False),
-        Binding("pagedown", "leaf(1)", show=False),
-        Binding("home,g", "scroll_home", show=False),
-        Binding("end,G", "scroll_end", show=False),
-    ]
+    # Keys that would move the mark.
+    action_cursor_up, action_cursor_down = Widget.action_scroll_up, Widget.action_scroll_down
+    action_page_up, action_page_down = Widget.action_page_up, Widget.action_page_down
+    action_first, action_last = Widget.action_scroll_home, Widget.action_scroll_end
 
     class Scrolled(Message):
         """A person looked back, or is at the end again."""
@@ -134,9 +130,6 @@ class Paper(Rows):
     def follow(self) -> None:
         self.highlighted = None
         self.call_after_refresh(self.scroll_end, animate=False, immediate=True, force=True)
-
-    def action_leaf(self, by: int) -> None:
-        (self.scroll_page_down if by > 0 else self.scroll_page_up)(animate=False)
 
 
 class Field(Input):
