@@ -67,42 +67,43 @@ class Decider:
         self._most = most
         self._sent = 0
         self._run = events.RunStarted()
+        self._event: LoopEvent  # the newest
         self._told: set[str] = set()
         self._is_limited = False
 
     def on_event(self, event: LoopEvent) -> Message | None:
-        self._run = events.as_of_now(self._run, event.what)
+        self._run, self._event = events.as_of_now(self._run, event.what), event
         match event.what:
             case events.AgentStep(kind=kind) if kind in _WORKING:
-                return self._lifted(event)
+                return self._lifted()
             case events.IterationFinished(iteration=ended):
-                return self._after_iteration(event, ended)
+                return self._after_iteration(ended)
             case events.CircuitChanged(after=Circuit.OPEN, reason=reason):
                 text = f"{_sentence(reason)} The run stops."
-                return self._message("circuit_open", "the circuit is open", text, event)
+                return self._message("circuit_open", "the circuit is open", text)
             case events.Waiting(kind="quota", until=str()) as what if not self._is_limited:
                 self._is_limited = True
                 pause = format_duration(what.seconds)
                 back = clock_time(event.at + what.seconds, event.at)
                 text = f"{_sentence(what.reason)} It goes on at {back}, in {pause}."
-                return self._limited("usage_limit", "usage limit reached", text, event)
+                return self._limited("usage_limit", "usage limit reached", text)
             case events.RunFinished(decision=word, reasons=reasons):
                 if word is ExitDecision.CIRCUIT_OPEN and "the circuit is open" in self._told:
                     return None
                 why, kind = "; ".join(reasons), _KINDS.get(word, "run_finished")
-                return self._message(kind, decided(word, why), _sentence(why) if why else "", event)
+                return self._message(kind, decided(word, why), _sentence(why) if why else "")
         return None
 
-    def _after_iteration(self, event: LoopEvent, ended: Iteration) -> Message | None:
+    def _after_iteration(self, ended: Iteration) -> Message | None:
         works = not ended.analysis.outcome.is_infrastructure
-        if works and (lifted := self._lifted(event)):
+        if works and (lifted := self._lifted()):
             return lifted
         status, goes_on = ended.analysis.status, ended.decision.word is ExitDecision.CONTINUE
         if status is not None and status.status is Status.BLOCKED and goes_on:
             story = ended.story.id if ended.story else ""
             asks = status.recommendation or "see `ralph stories`"
             text = f"{story} waits for a person: {_sentence(asks)} Other stories go on."
-            if told := self._limited("blocked", f"{story} waits for you", text, event, once=True):
+            if told := self._limited("blocked", f"{story} waits for you", text, once=True):
                 return told
         # What is used up ends the run, which is told anyway.
         run = self._run
@@ -112,33 +113,29 @@ class Decider:
             text = f"{run.tokens:,} of {run.max_tokens:,} tokens are used."
         else:
             return None
-        return self._limited("budget", "80 % of the budget is spent", text, event, once=True)
+        return self._limited("budget", "80 % of the budget is spent", text, once=True)
 
-    def _lifted(self, event: LoopEvent) -> Message | None:
+    def _lifted(self) -> Message | None:
         if not self._is_limited:
             return None
         self._is_limited = False
-        return self._limited(
-            "usage_limit_lifted", "usage limit lifted", "The agent works again.", event
-        )
+        return self._limited("usage_limit_lifted", "usage limit lifted", "The agent works again.")
 
-    def _limited(
-        self, kind: str, what: str, text: str, event: LoopEvent, *, once: bool = False
-    ) -> Message | None:
+    def _limited(self, kind: str, what: str, text: str, *, once: bool = False) -> Message | None:
         """A message that only comes while there is room for it, and if so asked only once."""
         room = self._most - 1 - self._sent
         if room <= 0 or (once and what in self._told):
             return None
-        message = self._message(kind, what, text, event)
+        message = self._message(kind, what, text)
         if room > 1:
             return message
         words = f"{message.text} This is the last message before the run ends."
         return msgspec.structs.replace(message, text=words, is_last=True)
 
-    def _message(self, kind: str, what: str, text: str, event: LoopEvent) -> Message:
+    def _message(self, kind: str, what: str, text: str) -> Message:
         self._sent += 1
         self._told.add(what)
-        run = self._run
+        run, event = self._run, self._event
         stories = f"{run.passed} of {counted(run.stories, 'story')} passed" if run.stories else ""
         spent = spent_words(run.cost_usd, run.unpriced)
         spent = spent if run.unpriced else f"{spent} spent"
