@@ -31,7 +31,6 @@ from ralphloop.proc.run import ourselves, run_command, run_in_front
 from ralphloop.project import Project
 from ralphloop.text.durations import parse_duration
 from ralphloop.text.plain import one_line
-from ralphloop.ui.console import LogLine
 from ralphloop.ui.monitor import pages, screens
 from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, Source, nothing_known
 from ralphloop.ui.monitor.paint import RUNNING, line
@@ -137,7 +136,6 @@ class Monitor(App[None]):
         self._shown_steps: tuple[Advice, ...] = ()
         self._can = set[str]()
         self._previewed: StoryLook | None = None
-        self._last_told: LogLine | None = None
         self._header = Panel("header", resized=self._draw_all)
         self._todo_view = Rows("todo", "What to do")
         self._story_view = Rows("stories", "Stories")
@@ -262,9 +260,8 @@ class Monitor(App[None]):
             self._show_stories()
         if first or before.log is not facts.log:
             # What is new; of a very long night the oldest lines are let go now and then.
-            log, last = facts.log, self._last_told
+            log, last = facts.log, before.log[-1] if before.log else None
             fresh = list(takewhile(lambda entry: entry is not last, reversed(log)))[::-1]
-            self._last_told = log[-1] if log else None
             if len(fresh) == len(log) or self._log_view.option_count > 2 * LOG_KEPT:
                 self._log_view.clear_options()
                 fresh = list(log)
