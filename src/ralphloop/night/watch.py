@@ -90,7 +90,7 @@ class Watch:
         self._journal: JournalReader | None = None
         self._opened: int | None = None
         self._night: Night | None = None
-        self._run, self._seq = "", 0  # whose events were read, and up to where
+        self._seq = 0  # up to where its events were read
         self._looked = -1e18
         self._stories: Listed = (None, "")
         self._stories_key: object = None  # what they were read from
@@ -107,12 +107,11 @@ class Watch:
         journal = self._open()
         written = journal.changed()
         grown = self.tail.advance() if self.tail else False
-        outside = False  # something beside the journal is different
+        outside = around and self._read_learnings()  # something beside the journal is different
         if around and self._night is not None:
-            outside = self._read_stories(self._night.run, self._night.config)
+            outside |= self._read_stories(self._night.run, self._night.config)
             before, holder = self._night.holder, holder_of(self.project, now, self._wanted)
             outside |= (before and before.run) != (holder and holder.run)
-            outside |= self._read_learnings()
         if not (written or grown or outside or self._night is None):
             return None
         with journal.snapshot():
@@ -123,7 +122,6 @@ class Watch:
         if self._journal is not None:
             self._journal.close()
         self._journal = self._night = None
-        self._run, self._seq = "", 0
 
     def _open(self) -> JournalReader:
         """The journal; a file that came, went or was replaced is opened anew."""
@@ -175,24 +173,23 @@ class Watch:
         holder, before = holder_of(self.project, now, self._wanted), self._night
         wanted = self._wanted or (holder.run if holder else "")  # it may only be about to begin
         run = journal.find_run(wanted) if wanted else journal.latest_run()
-        is_new_run = run is not None and run.id != self._run
+        known = before.run.id if before and before.run else ""
+        is_new_run = run is not None and run.id != known
         fresh: list[LoopEvent] = []
         if run is not None and is_new_run:
-            self._run, self._seq = run.id, 0
+            self._seq = 0
             fresh = journal.last_events(run.id, EVENTS_READ)
         elif run is not None and written:
             fresh = journal.events_since(self._seq, EVENTS_READ, run=run.id)
         self._seq = fresh[-1].seq if fresh else self._seq
         small = [isinstance(it.what, AgentStep) and it.what.kind != "result" for it in fresh]
         little = (fresh and all(small)) or not written
-        if before and before.run and run and little and not (is_new_run or outside):
+        if before and run and little and not (is_new_run or outside):
             pending = tuple(journal.pending_requests(run.id))
             self._night = replace(before, run=run, pending=pending)
         else:
             config = config_of(self.project, run)
             self._read_stories(run, config)
-            if before is None:
-                self._read_learnings()
             kept = (config, self._stories)
             self._night = look_at(self.project, journal, run, now=now, holder=holder, known=kept)
         self._follow(self._night)

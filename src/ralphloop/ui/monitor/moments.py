@@ -90,7 +90,6 @@ class Source(Watch):
 
     def _forget_events(self) -> None:
         self._log: deque[LogLine] = deque(maxlen=LOG_KEPT)
-        self._shown_log: tuple[LogLine, ...] = ()
         self._steps: deque[tuple[int | None, float, events.AgentStep]] = deque(maxlen=_EVENTS_KEPT)
         self._limit_words = ""
         self._telling = Telling(verbosity=1)
@@ -108,8 +107,6 @@ class Source(Watch):
                     self._steps.append((event.iteration, event.at, step))
                     if step.kind == "limit":
                         self._limit_words = one_line(step.summary, 80)
-        if fresh:
-            self._shown_log = tuple(self._log)
         before, newest, tail = self._facts, night.newest, self.tail
         same = before is not None and night.stories is before.night.stories
         n = night.current.n if night.current else None
@@ -119,7 +116,7 @@ class Source(Watch):
         return Facts(
             night=night,
             stories=before.stories if before and same else story_rows(night),
-            log=self._shown_log,
+            log=before.log if before and not (fresh or is_new_run) else tuple(self._log),
             actions=_actions(step for _, step in steps),
             answered=newest_step is not None and newest_step.kind == "result",
             last_output=max(signs, default=newest.started_at if newest else None),
