@@ -110,11 +110,8 @@ def test_resumed_starts_cost_what_they_alone_cost() -> None:
 
 
 def test_what_the_session_started_with() -> None:
-    """Model, skills and plugin errors come from the init event."""
-    got = response("claude/plugin_dir_missing")
-    assert got.model == "claude-opus-5-5"
-    assert "code-review" in got.skills
-    assert got.plugin_errors == ("inline[0]: Path not found: {WORK}/nope",)
+    """The model comes from the init event, also where a plugin is broken."""
+    assert response("claude/plugin_dir_missing").model == "claude-opus-5-5"
 
 
 def test_tool_calls_say_what_they_touched() -> None:

@@ -208,16 +208,15 @@ def test_a_resumed_conversation_costs_what_it_added(server: ModelServer, world: 
 
 
 def test_project_memory_and_skills_reach_the_model(server: ModelServer, world: World) -> None:
-    """CLAUDE.md and a skill of the project are in the request, and the reader lists the skill."""
+    """CLAUDE.md and a skill of the project are in the request."""
     (world.work / "CLAUDE.md").write_text("Never use tabs in this house.\n")
     skill = world.work / ".claude" / "skills" / "testing-learned" / "SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text("---\nname: testing-learned\ndescription: How we test\n---\nUse unittest.\n")
     server.play(say("Understood."))
-    response = claude(server, world, "--setting-sources", "user,project")
+    claude(server, world, "--setting-sources", "user,project")
     assert server.requests[0].mentions("Never use tabs in this house.")
     assert "testing-learned" in server.requests[0].skills
-    assert "testing-learned" in response.skills
 
 
 def test_a_large_prompt_arrives_whole(server: ModelServer, world: World) -> None:

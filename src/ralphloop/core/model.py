@@ -188,8 +188,6 @@ class Response(Value, kw_only=True):
     rate_limit: RateLimit | None = None
     model_output: bool = False  # the model answered at all, so it was paid for
     retrying: bool = False  # the last event was a retry
-    skills: tuple[str, ...] = ()
-    plugin_errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property

@@ -123,8 +123,6 @@ class Dialect:
         self.retrying = False
         self.result_seen = False
         self.fatal_hint: str | None = None
-        self.skills: tuple[str, ...] = ()
-        self.plugin_errors: tuple[str, ...] = ()
 
     @staticmethod
     def knows(_: Document) -> bool:
@@ -249,7 +247,5 @@ class Dialect:
             rate_limit=limit,
             model_output=self.model_output,
             retrying=self.retrying,
-            skills=self.skills,
-            plugin_errors=self.plugin_errors,
             warnings=warnings,
         )

@@ -221,12 +221,6 @@ class Claude(Dialect):
         if kind == "init":
             self.result_seen = False
             self.model = short_text_of(document.get("model")) or self.model
-            skills = texts_at(document, "skills")[:200]
-            self.skills = tuple(one_line(skill, 100) for skill in skills)
-            problems = documents_at(document, "plugin_errors")[:20]
-            named = [(text_at(it, "plugin"), text_at(it, "message"), it) for it in problems]
-            told = (f"{plugin}: {why or text_at(it, 'type')}" for plugin, why, it in named)
-            self.plugin_errors = tuple(map(one_line, told))
         elif kind == "api_retry":
             self._retry, self.retrying, error = document, True, text_at(document, "error")
             status = status_code_of(document.get("error_status"))
