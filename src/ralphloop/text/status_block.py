@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import takewhile
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 
@@ -20,15 +20,6 @@ from ralphloop.text.plain import LazyRegex, any_case, clean
 
 BEGIN = "---RALPH_STATUS---"
 END = "---END_RALPH_STATUS---"
-
-STATUS = "STATUS"
-TASKS = "TASKS_COMPLETED_THIS_LOOP"
-FILES = "FILES_MODIFIED"
-TESTS = "TESTS_STATUS"
-WORK = "WORK_TYPE"
-EXIT = "EXIT_SIGNAL"
-RECOMMENDATION = "RECOMMENDATION"
-REQUIRED = (STATUS, TASKS, FILES, TESTS, WORK, EXIT, RECOMMENDATION)
 
 MAX_BLOCK = 1 << 14  # characters; a longer "block" is a lost marker, not a block
 
@@ -68,9 +59,20 @@ class StatusBlock(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     problems: tuple[str, ...] = ()
 
 
+EXIT = "EXIT_SIGNAL"
+# What each line is in the block, and how it is read; in the order in which they are written.
+_FIELDS: dict[str, tuple[str, Any]] = {
+    "STATUS": ("status", Status),
+    "TASKS_COMPLETED_THIS_LOOP": ("tasks_completed", int),
+    "FILES_MODIFIED": ("files_modified", int),
+    "TESTS_STATUS": ("tests_status", TestsStatus),
+    "WORK_TYPE": ("work_type", WorkType),
+    EXIT: ("exit_signal", bool),
+    "RECOMMENDATION": ("recommendation", str),
+}
+REQUIRED = tuple(_FIELDS)
+_EXPECTED = {int: "a number", bool: "true or false"}
 Fields = dict[str, str]
-_Enum = TypeVar("_Enum", bound=StrEnum)
-_ENUMS: dict[str, type[StrEnum]] = {STATUS: Status, TESTS: TestsStatus, WORK: WorkType}
 
 _FIELD = LazyRegex(
     r"[ \t]*(?:[-*•][ \t]+|\d{1,2}[.)][ \t]+)?"  # a bullet
@@ -181,9 +183,10 @@ def _read_fields(lines: Iterable[str]) -> Fields:
 def _is_echo(fields: Fields) -> bool:
     """True when the template's alternatives are still there: nobody filled it in."""
     return any(
-        _ALTERNATIVES.search(fields.get(key, ""))
+        issubclass(kind, StrEnum)
+        and _ALTERNATIVES.search(fields.get(key, ""))
         and sum(member in re.findall(r"[A-Z_]+", fields[key].upper()) for member in kind) > 1
-        for key, kind in _ENUMS.items()
+        for key, (_, kind) in _FIELDS.items()
     )
 
 
@@ -191,63 +194,47 @@ def _to_block(fields: Fields, *, truncated: bool = False) -> StatusBlock | None:
     """The typed block, or None for an echo; what cannot be read is absent and named."""
     if not fields or _is_echo(fields):
         return None
-    status, tests = _enum(Status, fields.get(STATUS)), _enum(TestsStatus, fields.get(TESTS))
-    work, signal = _enum(WorkType, fields.get(WORK)), _undressed(fields.get(EXIT, "")).lower()
-    tasks, files = _integer(fields.get(TASKS)), _integer(fields.get(FILES))
     problems = [f"{key} is missing" for key in REQUIRED if key not in fields]
-    for key, value, expected in (
-        (STATUS, status, f"one of {', '.join(Status)}"),
-        (TESTS, tests, f"one of {', '.join(TestsStatus)}"),
-        (WORK, work, f"one of {', '.join(WorkType)}"),
-        (TASKS, tasks, "a number"),
-        (FILES, files, "a number"),
-        (EXIT, signal if signal in ("true", "false") else None, "true or false"),
-    ):
-        if key in fields and value is None:
+    told: dict[str, object] = {}
+    for key, (name, kind) in _FIELDS.items():
+        told[name] = _value(fields.get(key, ""), kind)
+        if key in fields and told[name] is None:
             shown = repr(fields[key][:60]) if fields[key] else "empty"
+            expected = _EXPECTED.get(kind) or f"one of {', '.join(kind)}"
             problems.append(f"{key} is {shown}, expected {expected}")
-    return StatusBlock(
-        status=status,
-        tasks_completed=tasks,
-        files_modified=files,
-        tests_status=tests,
-        work_type=work,
-        exit_signal=not truncated and signal == "true",
-        recommendation=tidy_recommendation(fields.get(RECOMMENDATION, "")),
-        truncated=truncated,
-        problems=tuple(problems),
-    )
+    signal = not truncated and told["exit_signal"] is True
+    told |= {"exit_signal": signal, "truncated": truncated, "problems": problems}
+    return msgspec.convert(told, StatusBlock)
 
 
-def render(block: StatusBlock) -> str:
-    """The canonical text of a block; absent fields are left out."""
-    values = (
-        *(block.status, block.tasks_completed, block.files_modified, block.tests_status),
-        *(block.work_type, "true" if block.exit_signal else "false"),
-        tidy_recommendation(block.recommendation) or None,
-    )
-    fields = zip(REQUIRED, values, strict=True)
-    lines = [f"{key}: {value}" for key, value in fields if value is not None]
-    return "\n".join([BEGIN, *lines, END])
-
-
-def tidy_recommendation(raw: str) -> str:
-    return " ".join(clean(raw).split())[:500].strip("*` ")
+def _value(raw: str, kind: Any) -> object:
+    """None where it cannot be read; a word counts at the beginning: `PASSING (12 tests)`."""
+    if kind is str:
+        return tidy_recommendation(raw)
+    if kind is int:
+        match = _INTEGER.search(raw[:200])
+        return min(int(match.group()[:10]), 1_000_000_000) if match else None
+    if kind is bool:
+        return {"true": True, "false": False}.get(_undressed(raw).lower())
+    words = _SIGNS.sub("", _undressed(raw)[:100].upper())
+    for member in kind:
+        if re.match(member.replace("_", r"[_ \t-]") + r"(?![A-Z0-9_])", words):
+            return member
+    return None
 
 
 def _undressed(raw: str) -> str:
     return _COMMENT.sub("", " " + raw).strip(_WRAPPING)
 
 
-def _integer(raw: str | None) -> int | None:
-    match = _INTEGER.search(raw[:200]) if raw else None
-    return min(int(match.group()[:10]), 1_000_000_000) if match else None
+def tidy_recommendation(raw: str) -> str:
+    return " ".join(clean(raw).split())[:500].strip("*` ")
 
 
-def _enum(kind: type[_Enum], raw: str | None) -> _Enum | None:
-    """The member that is the value's first word: `PASSING (12 tests)` is PASSING."""
-    words = _SIGNS.sub("", _undressed(raw or "")[:100].upper())
-    for member in kind:
-        if re.match(member.replace("_", r"[_ \t-]") + r"(?![A-Z0-9_])", words):
-            return member
-    return None
+def render(block: StatusBlock) -> str:
+    """The canonical text of a block; absent fields are left out."""
+    told = {key: getattr(block, name) for key, (name, _) in _FIELDS.items()}
+    told |= {EXIT: str(block.exit_signal).lower()}
+    told |= {"RECOMMENDATION": tidy_recommendation(block.recommendation) or None}
+    lines = [f"{key}: {value}" for key, value in told.items() if value is not None]
+    return "\n".join([BEGIN, *lines, END])
