@@ -19,7 +19,6 @@ from ralphloop.core.events import AgentStep
 from ralphloop.core.iteration import Result
 from ralphloop.proc.process_table import MARK_VARIABLE, find_process, mark_on, process_table
 from ralphloop.proc.steps import StopSignal
-from ralphloop.readers import reader_for
 
 QUICK = Rules(exit_grace_s=0.2, stop_grace_s=0.3, after_result_grace_s=0.3)
 
@@ -87,7 +86,6 @@ class Stage:
         with Transcript(self.transcript) as sink:
             return await run_agent(
                 launch,
-                reader=reader_for(launch.reader),
                 sink=sink,
                 rules=rules,
                 stop=stop,

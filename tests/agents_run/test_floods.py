@@ -18,14 +18,12 @@ from ralphloop.agents.base import Launch
 from ralphloop.agents.process import Rules, run_agent
 from ralphloop.proc.steps import StopSignal
 from ralphloop.agents.transcript import Transcript
-from ralphloop.readers import reader_for
 
 async def run(code, where, reader):
     launch = Launch(argv=(sys.executable, "-S", "-c", code), env=os.environ, stdin=b"",
                     cwd=Path(where), reader=reader, mark="flood/1")
     with Transcript(Path(where) / "t.log", head=8 << 20, tail=4 << 20) as sink:
-        return await run_agent(launch, reader=reader_for(reader), sink=sink, rules=Rules(),
-                               stop=StopSignal())
+        return await run_agent(launch, sink=sink, rules=Rules(), stop=StopSignal())
 
 def peak():
     # Unlike ru_maxrss this does not begin with the size of whoever started us.

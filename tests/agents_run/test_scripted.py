@@ -26,7 +26,6 @@ from ralphloop.core.iteration import Result
 from ralphloop.core.model import Outcome
 from ralphloop.errors import InputError
 from ralphloop.proc.steps import StopSignal
-from ralphloop.readers import reader_for
 from ralphloop.text.status_block import Status
 from tests.agents_run.helpers import QUICK, is_alive
 
@@ -70,7 +69,6 @@ class Theatre:
             with Transcript(self.directory / ".ralph" / "t.log") as sink:
                 return await run_agent(
                     launch,
-                    reader=reader_for(launch.reader),
                     sink=sink,
                     rules=rules,
                     stop=StopSignal(),

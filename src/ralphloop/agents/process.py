@@ -34,6 +34,7 @@ from ralphloop.proc.tree import (
     gentle,
     names_of,
 )
+from ralphloop.readers import reader_for
 from ralphloop.readers.own_words import BoundedText
 from ralphloop.readers.stream import Reader
 from ralphloop.redaction import Joiner, Redactor, secret_values
@@ -72,7 +73,6 @@ class Rules:
 async def run_agent(
     launch: Launch,
     *,
-    reader: Reader,
     sink: Transcript,
     rules: Rules,
     stop: StopSignal,
@@ -85,7 +85,7 @@ async def run_agent(
     `on_start` is told pid and start time at once, for the journal.  `file_probe` returns a value
     that changes when files of the work tree do; it is asked rarely, in a thread.
     """
-    began, box = time.monotonic(), launch.box
+    began, box, reader = time.monotonic(), launch.box, reader_for(launch.reader)
     adopting = rules.adopt_orphans and become_subreaper()
     strangers = children_now() if adopting else frozenset[int]()
     try:
@@ -101,7 +101,7 @@ async def run_agent(
         return Result(end=end, response=response, stderr_tail=words)
     boxed = box is not None
     tree = ProcessTree(child.pid, launch.mark, strangers=strangers, adopting=adopting, boxed=boxed)
-    run = _Run(launch, child, tree, reader, sink, rules, stop, on_event)
+    run = _Run(launch, rules, sink, stop, on_event, reader, child, tree)
     try:
         on_start(child.pid, tree.started)
         await run.to_the_end(file_probe)
@@ -112,25 +112,22 @@ async def run_agent(
             box.disarm()
 
 
+@dataclass(eq=False)
 class _Run:
-    def __init__(
-        self,
-        launch: Launch,
-        child: Child,
-        tree: ProcessTree,
-        reader: Reader,
-        sink: Transcript,
-        rules: Rules,
-        stop: StopSignal,
-        on_event: Callable[[AgentStep], None],
-    ) -> None:
-        now = time.monotonic()
-        wall_s, stall_s, wall = rules.wall_s, rules.stall_s, time.time()
-        self._clocks = Clocks(tree.members, wall_s, stall_s, monotonic=now, wall=wall)
-        self._launch, self._child, self._tree = launch, child, tree
-        self._reader, self._sink, self._rules = reader, sink, rules
-        self._stop, self._on_event = stop, on_event
-        secrets = secret_values({**os.environ, **launch.env})
+    launch: Launch
+    rules: Rules
+    sink: Transcript
+    stop: StopSignal
+    on_event: Callable[[AgentStep], None]
+    reader: Reader
+    child: Child
+    tree: ProcessTree
+
+    def __post_init__(self) -> None:
+        now, wall, rules = time.monotonic(), time.time(), self.rules
+        limits = rules.wall_s, rules.stall_s
+        self._clocks = Clocks(self.tree.members, *limits, monotonic=now, wall=wall)
+        secrets = secret_values({**os.environ, **self.launch.env})
         self._clean_out, self._clean_err = Redactor(secrets), Redactor(secrets)
         self._joined = Joiner()
         self._stderr = BoundedText(head=8 * 1024, tail=56 * 1024)
@@ -138,7 +135,7 @@ class _Run:
         self._last_step = now
         self._cause, self._words = Cause.NONE, ""
         self._leftovers: tuple[str, ...] = ()
-        self._everybody = partial(tree.members, thorough=True)
+        self._everybody = partial(self.tree.members, thorough=True)
         self._refused: dict[str, None] = {}
         self._is_over = False  # it has exited, and nobody of its tree is left
         self._readers: list[asyncio.Task[None]] = []
@@ -146,10 +143,10 @@ class _Run:
     # --- the course of things ---
 
     async def to_the_end(self, probe: FileProbe | None) -> None:
-        writer = asyncio.create_task(self._child.write_all(self._launch.stdin))
+        writer = asyncio.create_task(self.child.write_all(self.launch.stdin))
         self._readers = [
-            asyncio.create_task(self._child.read("stdout", self._take_out)),
-            asyncio.create_task(self._child.read("stderr", self._take_err)),
+            asyncio.create_task(self.child.read("stdout", self._take_out)),
+            asyncio.create_task(self.child.read("stderr", self._take_err)),
         ]
         try:
             await self._watch(probe)
@@ -158,10 +155,10 @@ class _Run:
             else:
                 members = self._everybody()
                 if self._cause is Cause.RESULT:
-                    self._leftovers = names_of(m for m in members if m.pid != self._child.pid)
-                await self._end_all(gentle(self._rules.stop_grace_s))
+                    self._leftovers = names_of(m for m in members if m.pid != self.child.pid)
+                await self._end_all(gentle(self.rules.stop_grace_s))
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._child.exited(), 1.0)
+                    await asyncio.wait_for(self.child.exited(), 1.0)
             # Read what is still in the pipes; whoever else holds them open is not waited for.
             deadline, heard = time.monotonic() + _MOST_LAST_WORDS_S, -1
             while heard != self._output_bytes and time.monotonic() < deadline:
@@ -177,9 +174,9 @@ class _Run:
 
     async def _watch(self, probe: FileProbe | None) -> None:
         """Until the agent exits or there is a reason to stop it."""
-        exited = asyncio.create_task(self._child.exited())
-        asked = asyncio.create_task(self._stop.wait())
-        house_s = _COLLECT_S if self._tree.adopting else _SAMPLE_S
+        exited = asyncio.create_task(self.child.exited())
+        asked = asyncio.create_task(self.stop.wait())
+        house_s = _COLLECT_S if self.tree.adopting else _SAMPLE_S
         pause, next_look, first = min(self._clocks.tick_s, house_s), 0.0, asyncio.FIRST_COMPLETED
         try:
             while self._cause is Cause.NONE:
@@ -187,14 +184,14 @@ class _Run:
                 if exited.done():
                     return
                 if asked.done():
-                    self._cause, self._words = Cause.REQUESTED, self._stop.reason
+                    self._cause, self._words = Cause.REQUESTED, self.stop.reason
                     return
                 self._raise_reading_errors()
                 now = time.monotonic()
                 self._clocks.tick(now, time.time())
                 if now >= next_look:
                     next_look = now + house_s
-                    self._tree.keep_house()
+                    self.tree.keep_house()
                 await self._look(probe, now)
         finally:
             await _cancel(exited, asked)
@@ -202,18 +199,18 @@ class _Run:
     async def _look(self, probe: FileProbe | None, now: float) -> None:
         # Counted from its last visible step: background work may start a second turn.
         quiet = now - self._last_step
-        if hint := self._reader.dialect.fatal_hint:
+        if hint := self.reader.dialect.fatal_hint:
             self._cause, self._words = Cause.FATAL, hint
-        elif self._reader.dialect.result_seen and quiet >= self._rules.after_result_grace_s:
+        elif self.reader.dialect.result_seen and quiet >= self.rules.after_result_grace_s:
             self._cause = Cause.RESULT
             self._words = "it had given its result and did not exit"
         elif self._clocks.out_of_time:
             self._cause = Cause.WALL_CLOCK
-            self._words = f"still running after {format_duration(self._rules.wall_s)}"
-        elif words := self._rules.is_over():
+            self._words = f"still running after {format_duration(self.rules.wall_s)}"
+        elif words := self.rules.is_over():
             self._cause, self._words = Cause.OUT_OF_TIME, words
         elif await self._clocks.is_stalled(now, probe):
-            limit = format_duration(self._rules.stall_s)
+            limit = format_duration(self.rules.stall_s)
             self._cause = Cause.STALLED
             self._words = f"no output, no work, no file change for {limit}"
 
@@ -221,12 +218,12 @@ class _Run:
 
     async def _settle(self) -> None:
         """After a normal exit: a moment for what it left running, then stop that too."""
-        deadline = time.monotonic() + self._rules.exit_grace_s
+        deadline = time.monotonic() + self.rules.exit_grace_s
         pause = 0.005
-        while not self._tree.is_empty():
-            if time.monotonic() >= deadline or self._stop.requested:
+        while not self.tree.is_empty():
+            if time.monotonic() >= deadline or self.stop.requested:
                 self._leftovers = names_of(self._everybody())
-                patience = self._rules.stop_grace_s
+                patience = self.rules.stop_grace_s
                 await self._end_all(gentle(patience, min(patience, _LEFTOVER_FIRST_S)))
                 return
             await asyncio.sleep(pause)
@@ -234,29 +231,29 @@ class _Run:
         self._is_over = True
 
     async def _end_all(self, stages: Stages) -> None:
-        for pause in self._tree.stopping(stages, lambda: self._stop.at_once):
+        for pause in self.tree.stopping(stages, lambda: self.stop.at_once):
             await asyncio.sleep(pause)
 
     def leave_nothing_behind(self) -> None:
         """However this ended, also by an error of ours: kill what lives, close what is open."""
-        if not self._is_over and (self._child.exit_code is None or not self._tree.is_empty()):
-            self._tree.stop(AT_ONCE)
-            self._child.reap()
-        self._child.close()
-        self._tree.close()
+        if not self._is_over and (self.child.exit_code is None or not self.tree.is_empty()):
+            self.tree.stop(AT_ONCE)
+            self.child.reap()
+        self.child.close()
+        self.tree.close()
 
     def finished(self, duration_s: float) -> Result:
-        code = self._child.exit_code
+        code = self.child.exit_code
         end = ProcessEnd(
-            exit_code=code if self._launch.box is None else exit_code_of(code),
+            exit_code=code if self.launch.box is None else exit_code_of(code),
             timed_out=self._cause is Cause.WALL_CLOCK,
             stalled=self._cause is Cause.STALLED,
             interrupted=self._cause is Cause.REQUESTED,
             out_of_time=self._cause is Cause.OUT_OF_TIME,
             duration_s=duration_s,
         )
-        stderr, now = self._stderr.value(), local_time(time.time(), self._launch.env)
-        response = self._reader.finish(exit_code=end.exit_code, stderr=stderr, now=now)
+        stderr, now = self._stderr.value(), local_time(time.time(), self.launch.env)
+        response = self.reader.finish(exit_code=end.exit_code, stderr=stderr, now=now)
         if refused := in_words(list(self._refused)):
             warnings = (*response.warnings, *refused)
             response = msgspec.structs.replace(response, warnings=warnings)
@@ -283,8 +280,8 @@ class _Run:
 
     def _pass_on(self, out: bytes, err: bytes) -> None:
         """Clean output: to disk, and to those who make something of it."""
-        box = self._launch.box
-        for clean, sink in ((out, self._sink.out), (err, self._sink.err)):
+        box = self.launch.box
+        for clean, sink in ((out, self.sink.out), (err, self.sink.err)):
             if clean:
                 sink(clean)
             # What the sandbox kept it from writing, by its own words.
@@ -294,9 +291,9 @@ class _Run:
             self._stderr.add(err.decode("utf-8", "replace"))
         # What it says while it is being stopped must not replace its result, or why it cannot work.
         if out and self._cause not in {Cause.RESULT, Cause.FATAL}:
-            for event in self._reader.feed(out):
+            for event in self.reader.feed(out):
                 self._last_step = time.monotonic()
-                self._on_event(event)
+                self.on_event(event)
 
     def _raise_reading_errors(self) -> None:
         for task in self._readers:

@@ -94,7 +94,6 @@ async def _run(
     with Transcript(transcript) as sink:
         finished = await run_process(
             launch,
-            reader=reader_for(launch.reader),
             sink=sink,
             rules=rules,
             stop=runner.stop,

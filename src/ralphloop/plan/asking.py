@@ -30,7 +30,6 @@ from ralphloop.plan.draft import plan_room
 from ralphloop.proc.sandbox import Box, Place
 from ralphloop.proc.steps import StopSignal
 from ralphloop.project import RALPH_DIR
-from ralphloop.readers import reader_for
 from ralphloop.repo.work_tree import Repository, never_committed, project_prefix
 from ralphloop.room import read_regular
 from ralphloop.text.plain import some
@@ -116,7 +115,6 @@ class Asker:
         with Transcript(log) as sink, signals_to(stop, project.log, self._tell):
             return await run_agent(
                 launch,
-                reader=reader_for(launch.reader),
                 sink=sink,
                 rules=Rules(wall_s=wall, stall_s=min(_STALL_S, wall)),
                 stop=stop,
