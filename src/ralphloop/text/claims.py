@@ -76,9 +76,10 @@ _THIS = (
     r"(?:(?:the |this |my |our |current |requested )*(?:(?:user )?story|task|ticket|feature|work"
     rf"|changes?|job|fix|issue|request)(?: {_ID})?|{_ID})"
 )
-_CRITERIA = (
-    rf"(?:(?:all|every|each)(?: of)?(?: the| its)?(?: {_N})?(?: acceptance)? criteri(?:a|on)"
-    rf"|the acceptance criteria)(?: (?:of|for) {_THIS})?"
+_ASKED = (
+    rf"(?:(?:(?:all|every|each)(?: of)?(?: the| its)?(?: {_N})?(?: acceptance)? criteri(?:a|on)|the"
+    rf" acceptance criteria)(?: (?:of|for) {_THIS})?|all(?: the)? (?:requested|required) changes"
+    r"|(?:what|everything) (?:it|(?:the|this) (?:story|task)) (?:asks|asked) for)"
 )
 _PIECE = _one_of(
     rf"(?:(?:the )?(?:implementation|work) (?:of|for|on) )?{_THIS}(?:: [^,;:]{{1,60}}?(?= (?:is"
@@ -88,11 +89,7 @@ _PIECE = _one_of(
     rf"| has been){_VERY} {_DONE}",
     rf"(?:(?:i|we)(?:'m|'re| am| are) )?(?:done|finished)(?: with {_THIS})?|fixed|implemented"
     r"|all set",
-    rf"{_CRITERIA}{_BE}{_VERY} (?:met|satisfied|fulfilled|covered|{_DONE}|pass|holds?)",
-    r"(?:what|everything) (?:it|(?:the|this) (?:story|task)) (?:asks|asked) for(?: is"
-    rf"| was){_VERY} (?:in place|there|{_DONE})",
-    rf"all(?: the)? (?:requested|required) changes{_BE} (?:made|in place|{_DONE})",
-    rf"(?:(?:final|current|story|task) )?status: {_DONE}",
+    rf"{_ASKED}{_BE}{_VERY} (?:met|satisfied|fulfilled|covered|made|in place|{_DONE}|pass|holds?)",
 )
 _CHANGES = (
     r"(?:no(?: (?:code|source|further|additional|more))* (?:changes?|work|action)"
@@ -102,7 +99,7 @@ _NO_WORK = _one_of(
     rf"(?:there (?:is|was|are|were) )?{_CHANGES}(?: (?:is|are|was|were))?(?: needed| necessary"
     r"| required| to (?:do|make|change|be done)| (?:had|has|needed|needs) to be (?:changed|done))",
     rf"no further (?:action|changes?)|(?:it|this|{_THIS}) (?:needs|needed|required) no changes",
-    rf"(?:(?:{_THIS}|{_ALL}|{_PROJECT}|it|this|that|{_CRITERIA}|the(?: (?!not\b"
+    rf"(?:(?:{_THIS}|{_ALL}|{_PROJECT}|it|this|that|{_ASKED}|the(?: (?!not\b"
     rf"|no\b)[a-z…-]+){{1,5}}?){_BE} )?already(?: been)?(?: (?:fully|completely))? (?:{_DONE}"
     r"|in place|there|exists?|met|satisfied)(?: (?:in|by|from) (?:an?|the) (?:earlier|previous"
     r"|prior|last) \w{1,20})?",
@@ -183,7 +180,6 @@ _REQUEST = LazyRegex(
     r"|share)|\bawaiting\b|\bwaiting (?:for|on) (?:your|an?|the)|\b(?:let me know|tell me) (?!if)"
     r"|\b(?:i|we) need (?:your|you to|to know|the|an?|access|credentials)|\byour decision\b"
 )
-_QUOTING = LazyRegex(r"\b(?:asks?|says?|shows?|reads?|labels?|button|dialog|prompt|doc|tells)\b|^…")
 
 
 def has_promise(text: str) -> bool:
@@ -200,9 +196,7 @@ def question_to_person(text: str) -> str | None:
     asked = []
     for sentence in said:
         words = _QUOTED.sub(EXHIBIT, sentence.lower())
-        request = _REQUEST.search(words)
-        before = words[: request.start()] if request else words
-        if (request or words.endswith("?")) and not _QUOTING.search(before):
+        if words.endswith("?") or _REQUEST.search(words):
             asked.append(sentence)
     waits = bool(asked) and said[-1] == asked[-1]  # what follows a question answers it
     return one_line(" ".join(asked), _SHOWN) if waits else None
