@@ -28,7 +28,7 @@ from ralphloop.readers.values import (
     text_at,
     texts_at,
 )
-from ralphloop.text.plain import any_case, one_line
+from ralphloop.text.plain import one_line
 
 _TYPES = frozenset({"assistant", "user", "system", "result", "stream_event", "rate_limit_event"})
 _DELTA = b'{"type":"stream_event","event":{"type":"content_block_delta",'
@@ -42,11 +42,6 @@ _BY_ERROR = {
     **dict.fromkeys(("server_error", "overloaded", "rate_limit"), Outcome.TRANSIENT),
     "max_output_tokens": Outcome.LIMIT,
 }
-# How an error message begins that announces a usage limit.
-_LIMIT_START = any_case(
-    r"You['’]ve (?:hit|reached) your |You['’]re out of (?:extra )?usage"
-    r"|Your org(?:anization)? is out of usage|.{1,80} requires usage credits"
-)
 
 # The agent's own limits: turns, money, context, attempts.
 _LIMITS = frozenset(
@@ -151,7 +146,7 @@ class Claude(Dialect):
         """What a request that failed for good means, by the CLI's words and codes for it."""
         error = text_at(self._api_error, "error")
         outcome = _BY_ERROR.get(error)
-        if _LIMIT_START.match(words[:400]):
+        if failure_verdict(words[:400]).outcome is Outcome.USAGE_LIMIT:
             outcome = Outcome.USAGE_LIMIT
         elif result.get("stop_reason") == "refusal":
             outcome = Outcome.ERROR

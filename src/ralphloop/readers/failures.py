@@ -55,8 +55,9 @@ _API_ERROR = any_case(r"API Error(?::| \() ?.*")
 _STATUS = any_case(r"API Error:? (?:[A-Za-z ]{0,40}\()?(\d{3})\b|\bstatus(?: code)?:? (\d{3})\b")
 
 _USAGE_LIMIT = any_case(
-    r"(?:hit|reached) your (?:[\w-]+ ){0,2}usage limit|usage limit (?:has been )?reached"
-    r"|usage_limit_reached|\bdaily (?:quota|limit)|(?:\bper[- ]|requestsper)day|quota will reset"
+    r"(?:hit|reached) your (?:(?!rate)[\w'’-]+ ){0,5}(?:limit|cap)\b|requires usage credits"
+    r"|usage[ _]limit[ _](?:has been )?reached|(?:\bis|['’]re) out of (?:extra )?usage"
+    r"|\bdaily (?:quota|limit)|(?:\bper[- ]|requestsper)day|quota will reset"
 )
 _OWN_LIMIT = any_case(
     r"context window|context[ _]length|maximum context|prompt is too long"
@@ -69,7 +70,7 @@ _BILLING = any_case(
     r"|billing_(?:hard_limit|not_active)"
 )
 _AUTH = any_case(
-    r"\b40[13]\b|unauthori[sz]ed|unauthenticated|forbidden|not logged in|authenticat"
+    r"\b40[13]\b|unauthori[sz]ed|forbidden|not logged in|authenticat"
     r"|(?:incorrect|invalid|missing|no|bad) api[ _]?key|missing environment variable"
     r"|api[ _]?key (?:not valid|is invalid|expired)|token (?:has )?expired"
     r"|(?:log|sign) ?in again|set an auth method"
@@ -83,7 +84,7 @@ _MODEL = any_case(
 )
 _PASSING = any_case(
     r"\b(?:408|429|5\d\d)\b|too many requests|rate.?limit|overloaded|high demand|at capacity"
-    r"|disconnected|connect|stream error|network|timed? ?out|terminated|fetch failed|socket|econn"
+    r"|connect|stream error|network|timed? ?out|terminated|fetch failed|socket|econn"
     r"|enotfound|eai_again|temporar|server error|internal error|unavailable|try again"
     r"|resource has been exhausted"
 )
