@@ -24,11 +24,8 @@ _MAX_BLOCK = 400  # lines; a longer "block" is a lost marker
 _FENCE = LazyRegex(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?P<run>`{3,}|~{3,})(?P<info>.{0,400})")
 _BLOCK_BEGIN = any_case(r"[-—*_#` \t]*RALPH[_ ]STATUS[-—*_#`: \t]*")
 _BLOCK_END = any_case(r"[-—*_#` \t]*END[_ ]RALPH[_ ]STATUS[-—*_#`: \t]*")
-_BLOCK_FIELD = any_case(
-    r"[ \t]*(?:[-*•][ \t]+|\d{1,2}[.)][ \t]+)?[*_`\"']{0,3}(?:STATUS"
-    r"|TASKS[_ -]COMPLETED[_ -]THIS[_ -]LOOP|FILES[_ -]MODIFIED|TESTS[_ -]STATUS|WORK[_ -]TYPE"
-    r"|EXIT[_ -]SIGNAL|RECOMMENDATION)[*_`\"']{0,3}[ \t]*:"
-)
+_FIELD = r"(?:[-*•][ \t]+)?[*_`]{0,3}[A-Z]+(?:[_ ][A-Z]+)*[*_`]{0,3}[ \t]*:"
+_BLOCK_FIELD = LazyRegex(rf"[ \t]*{_FIELD}")
 _QUOTE = LazyRegex(r"[ \t]*>[> \t]*")
 _DIFF_START = LazyRegex(r"diff --git |@@ -\d")
 _DIFF_LINE = LazyRegex(r"[ +\-@\\]|index |new file|deleted file|similarity|rename |diff --git ")
@@ -40,7 +37,7 @@ _MAX_LINE, _MAX_LINES = 4_000, 200  # read of a paragraph, from its end
 
 _SHOWN_LINE = LazyRegex(
     r"[+|>]|-(?![-\s])|@@|//|/\*|\d{1,7}(?:\t|[ ]?[→│|]|:[ ]{2})"  # diffs, tables, code, listings
-    r"|(?:[-*•][ \t]+)?[*_`]{0,3}[A-Z]+(?:_[A-Z]+)*[*_`]{0,3}[ \t]*:|[a-z_]+: "  # fields
+    rf"|{_FIELD}|[a-z_]+: "
     r"|\[?(?:\d{4}-\d\d-\d\d[T ]|\d\d:\d\d:\d\d)"  # log lines
     r"|\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR)\b[\]: ]|\[(?:info|warn|debug|error)\]"
     r"|[$%❯][ ]\S|[-=*_ ]{3,}$|diff --git "  # prompts, rules
