@@ -11,7 +11,6 @@ HEAD = 64 * 1024
 TAIL = 192 * 1024
 
 _PIECE = 1 << 20  # searched for a block at once: a huge message must not be copied whole
-_SMALL = 1 << 20  # messages up to this size are compared without their outer blanks
 _MANY_PIECES = 1024
 
 
@@ -61,7 +60,6 @@ class OwnWords:
         self._unread_size = 0
         self._last = ""
         self._last_number: int | None = None
-        self._last_key: tuple[int, int] | None = None
 
     @property
     def text(self) -> str:
@@ -96,7 +94,7 @@ class OwnWords:
     def end(self) -> str:
         if self._open is not None:
             self._last, self._last_number = self._open.value(), self._messages
-            self._last_key, self._open = None, None
+            self._open = None
             self._search("".join(self._unread))
             self._unread, self._unread_size = [], 0
         return self._last
@@ -106,7 +104,6 @@ class OwnWords:
         for start in range(0, len(text) or 1, _PIECE):
             self.add(text[start : start + _PIECE])
         self.end()
-        self._last_key = _key(text)
 
     def last_is_final(self) -> None:
         """The last message was the final one; without any message the final text is empty."""
@@ -116,7 +113,7 @@ class OwnWords:
     def forget_last(self) -> None:
         """The last message cannot be the final one any more: work followed it."""
         self.end()
-        self._last, self._last_number, self._last_key = "", None, None
+        self._last, self._last_number = "", None
 
     def nothing_is_final(self) -> None:
         """What was final is not any more: the agent went on."""
@@ -127,16 +124,14 @@ class OwnWords:
         self.end()
         if not text:
             self.forget_last()
-        elif self._last_key != _key(text):
+        elif _bounded(text).strip() != self._last.strip():
             self.say(text)
         self.last_is_final()
 
     def finish_with_foreign(self, text: str) -> None:
         """The final text was written by the CLI, not by the agent: shown, never a claim."""
         self.end()
-        bounded = BoundedText()
-        bounded.add(text)
-        self.final_text, self._final = bounded.value(), None
+        self.final_text, self._final = _bounded(text), None
 
     def _search(self, text: str) -> None:
         """Note the block of a piece; one that is cut off never replaces a whole one beside it."""
@@ -145,7 +140,7 @@ class OwnWords:
             self.status, self._status_in = found, self._messages
 
 
-def _key(text: str) -> tuple[int, int]:
-    """Tells messages apart without keeping them."""
-    compared = text.strip() if len(text) < _SMALL else text
-    return len(compared), hash(compared)
+def _bounded(text: str) -> str:
+    kept = BoundedText()
+    kept.add(text)
+    return kept.value()
