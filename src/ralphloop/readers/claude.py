@@ -22,11 +22,11 @@ from ralphloop.readers.values import (
     document_at,
     document_of,
     documents_at,
+    listed,
     share_of,
     short_text_of,
     status_code_of,
     text_at,
-    texts_at,
 )
 from ralphloop.text.plain import one_line
 
@@ -128,7 +128,7 @@ class Claude(Dialect):
     def _failed_result(self, result: Document) -> Verdict:
         terminal, subtype = text_at(result, "terminal_reason"), text_at(result, "subtype")
         startup = text_at(result, "startup_failure_reason")
-        errors = texts_at(result, "errors")[:3]  # a diagnostic is for its makers
+        errors = listed(result.get("errors"), str)[:3]  # a diagnostic is for its makers
         errors = [text for text in errors if not text.startswith("[ede_diagnostic]")]
         words = self.words.final_text or "; ".join(filter(None, errors)) or self._api_message()
         words = words[:2_000] or startup or terminal or subtype

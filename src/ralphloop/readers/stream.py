@@ -30,7 +30,7 @@ from ralphloop.readers.values import (
     Bytes,
     Unreadable,
     decode,
-    documents_of,
+    listed,
     opens_document,
 )
 from ralphloop.text.plain import counted, one_line
@@ -218,7 +218,7 @@ class Reader:
 
     def _offer(self, value: object) -> bool:
         """Take a document, or those of an array, as events; False where nobody knows one."""
-        documents, before = documents_of(value), self._accepted
+        documents, before = listed(value, dict), self._accepted
         if isinstance(value, dict):
             documents = [value]
             # An answer may be showing this object, where it bears no mark of an agent.

@@ -3,9 +3,11 @@ absurd becomes a harmless value, so that it never costs the rest of an event."""
 
 import math
 import re
+from typing import TypeVar
 
 import msgspec
 
+_Item = TypeVar("_Item")
 Document = dict[str, object]  # one decoded JSON object
 
 _MOST = 10**15  # more tokens or seconds than anyone will ever see
@@ -50,9 +52,9 @@ def document_of(value: object) -> Document:
     return value if isinstance(value, dict) else {}
 
 
-def documents_of(value: object) -> list[Document]:
-    """The objects of a list; whatever else stands in it is left out."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def listed(value: object, kind: type[_Item]) -> list[_Item]:
+    """What of that kind stands in a list; whatever else does is left out."""
+    return [item for item in value if isinstance(item, kind)] if isinstance(value, list) else []
 
 
 def text_at(document: Document, key: str) -> str:
@@ -68,14 +70,8 @@ def document_at(document: Document, key: str) -> Document:
     return document_of(document.get(key))
 
 
-def texts_at(document: Document, key: str) -> list[str]:
-    """The texts of a list; whatever else stands in it is left out."""
-    value = document.get(key)
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
 def documents_at(document: Document, key: str) -> list[Document]:
-    return documents_of(document.get(key))
+    return listed(document.get(key), dict)
 
 
 Bytes = bytes | bytearray
