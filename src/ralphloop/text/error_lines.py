@@ -144,8 +144,8 @@ _OTHERS = _any(
     r"CONFLICT \(\w|! \[(?:remote )?rejected\]\s+\S|[a-z]+: \(\d+\) [A-Z]|[A-Z]{3,}-\d{3,}: \S"
     r"|SQLSTATE\[\w+\]|E[A-Z]{4,11}: \S|ERR_[A-Z]\w+(?::|\s{2,})\s*\S",
     rf"(?i:{_SYSTEM_SAYS})(?:[.!]?$|: ['\"./])",
-    r"(?:\w+=(?:\"[^\"]*\"|[^\"\s]\S*)\s+)*level=(?:error|fatal|critical|panic)\b.*\b(?:msg"
-    r"|message|err)=|\{.{0,300}\"level\"\s?:\s?\"(?:error|fatal|critical)\"",
+    r"(?=.*\b(?:msg|message|err)\b[\"=])(?:(?:\w+=|\{).{0,300})?\blevel\"?\s?[:=]\s?\"?(?:error"
+    r"|fatal|critical|panic)\b",
 )
 _PROGRAM_SAYS = any_case(
     rf"{_NOT_A_PROGRAM}(?P<program>(?:(?:dial|listen|lookup|exec|read"
