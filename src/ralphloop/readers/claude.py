@@ -30,7 +30,6 @@ from ralphloop.readers.values import (
 )
 from ralphloop.text.plain import one_line
 
-_TYPES = frozenset({"assistant", "user", "system", "result", "stream_event", "rate_limit_event"})
 _DELTA = b'{"type":"stream_event","event":{"type":"content_block_delta",'
 # The `error` of an api_retry event or of a failed message.
 _FATAL_ERRORS = frozenset(
@@ -61,7 +60,6 @@ class Claude(Dialect):
         self._usage = ClaudeUsage()
         self._result: Document | None = None
         self._api_error: Document = {}
-        self._retry: Document = {}
 
     @staticmethod
     def knows(document: Document) -> bool:
@@ -75,7 +73,7 @@ class Claude(Dialect):
         if kind == "system":
             return "subtype" in document
         is_marked = "session_id" in document and "uuid" in document
-        return is_marked or text_at(document, "type") in _TYPES
+        return is_marked or kind in ("stream_event", "rate_limit_event")
 
     @property
     def usage(self) -> Usage:
@@ -118,9 +116,8 @@ class Claude(Dialect):
                 return Verdict(Outcome.ERROR, said.partition("\n\nOriginal prompt")[0])
             what = "it ended with a good result"
             return self.good_end(f"{what}; then exit code {end.exit_code}" if end.failed else what)
-        retry_error = text_at(self._retry, "error") if self.retrying else ""
-        if retry_error in _FATAL_ERRORS:  # whoever stopped the retries was right
-            return Verdict(Outcome.FATAL, f"the API refuses: {retry_error}")
+        if self.retrying and self.fatal_hint:  # whoever stopped the retries was right
+            return Verdict(Outcome.FATAL, f"the API refuses: {self.fatal_hint}")
         if end.signal is None and self._api_error:
             return self._failed_request({}, self._api_message())
         return self.no_end(end, "a result")
@@ -217,11 +214,10 @@ class Claude(Dialect):
             self.result_seen = False
             self.model = short_text_of(document.get("model")) or self.model
         elif kind == "api_retry":
-            self._retry, self.retrying, error = document, True, text_at(document, "error")
+            self.retrying, error = True, text_at(document, "error")
             status = status_code_of(document.get("error_status"))
             what = f"{error or 'unknown'} ({status})" if status else error or "unknown"
-            if error in _FATAL_ERRORS:
-                self.fatal_hint = one_line(what)
+            self.fatal_hint = one_line(what) if error in _FATAL_ERRORS else None
             attempt, most = count_at(document, "attempt"), count_at(document, "max_retries")
             self.step("retry", f"API: {what}, attempt {attempt} of {most}", ok=False)
         elif kind == "permission_denied":
