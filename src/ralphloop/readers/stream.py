@@ -54,7 +54,6 @@ class Reader:
         self._words = OwnWords()  # the text as one message, where no document ever comes
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._accepted = self._malformed = 0
-        self._foreign = 0  # documents nobody knew
         self._broken = False  # the output begins with an agent's document that cannot be read
         self._array = False
         self._plain = False  # text that is not blank was seen
@@ -124,13 +123,12 @@ class Reader:
         return dialect.response(verdict, end, self._format(), warnings)
 
     def _format(self) -> OutputFormat:
-        documents = self._accepted or (0 if self._plain else self._foreign)
-        if not documents:
+        if not self._accepted:
             return OutputFormat.TEXT
         if self._array:
             return OutputFormat.JSON_ARRAY
         # The first line of a stream is not a whole answer.
-        whole = documents == 1 and (self.dialect.result_seen or not self._accepted)
+        whole = self._accepted == 1 and self.dialect.result_seen
         return OutputFormat.JSON if whole else OutputFormat.JSONL
 
     # --- lines -------------------------------------------------------------------------------
@@ -213,7 +211,6 @@ class Reader:
 
     def _offer_or_keep(self, value: object, data: Bytes) -> None:
         if not self._offer(value) and not self._accepted:
-            self._foreign += 1
             self._take_text(data)
 
     def _offer(self, value: object) -> bool:
