@@ -4,9 +4,10 @@ Once its head is full, the newest output goes to two segments that replace each 
 they are joined to the head, with a line that says how much was left out.  So memory holds nothing,
 and after a crash `join_tail` does what closing would have done.
 
-A full disk must not end the agent's work: writing stops, the reason is kept in `problem`.
+A full disk must not end the agent's work: then writing stops.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -20,7 +21,7 @@ class CappedFile:
 
     def __init__(self, path: Path, *, head: int, tail: int) -> None:
         self.path = path
-        self.problem = ""
+        self._stopped = False
         self.written = 0
         self._room, self._segment = head, max(1, tail // 2)  # room in the file that is open
         self._file: BinaryIO | None = None
@@ -37,7 +38,7 @@ class CappedFile:
         rest = memoryview(chunk)
         try:
             file = self._file or self.open()
-            while rest and not self.problem:
+            while rest and not self._stopped:
                 if not self._room:
                     file.close()
                     older, newest = _segments(self.path)
@@ -48,17 +49,15 @@ class CappedFile:
                 sent = file.write(rest[: self._room])
                 self._room -= sent
                 rest = rest[sent:]
-        except OSError as error:
-            self.problem = f"{self.path.name}: {error.strerror or error}"
+        except OSError:
+            self._stopped = True
 
     def close(self) -> None:
         if self._file is None:
             return
         self._file.close()
-        try:
+        with suppress(OSError):
             join_tail(self.path, produced=self.written)
-        except OSError as error:
-            self.problem = self.problem or f"{self.path.name}: {error.strerror or error}"
 
 
 def _segments(path: Path) -> tuple[Path, Path]:
@@ -89,17 +88,12 @@ class Transcript:
     def __init__(
         self, path: Path, *, head: int = 48 * MIB, tail: int = 16 * MIB, err: int = 4 * MIB
     ) -> None:
-        self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         stderr_path(path).unlink(missing_ok=True)
         self._out = CappedFile(path, head=head, tail=tail)
         self._err = CappedFile(stderr_path(path), head=err // 2, tail=err // 2)
         self._out.open()
         self.out, self.err = self._out.write, self._err.write
-
-    @property
-    def problem(self) -> str:
-        return self._out.problem or self._err.problem
 
     def __enter__(self) -> Self:
         return self
