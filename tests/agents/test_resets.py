@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.readers.failures import limit_kind, reset_time
+from ralphloop.readers.failures import reset_time
 
 NOW = datetime(2026, 11, 15, 20, 30, tzinfo=UTC)
 
@@ -66,22 +66,6 @@ def test_an_epoch_needs_no_clock() -> None:
     assert reset_time("Claude AI usage limit reached|1749924000", None) == 1_749_924_000
     assert reset_time("limit reached|1749924000123", None) == 1_749_924_000
     assert reset_time("resets 10:27pm (UTC)", None) is None
-
-
-@pytest.mark.parametrize(
-    "sentence, kind",
-    [
-        ("You've hit your 5-hour limit", "five_hour"),
-        ("You've hit your session limit", "five_hour"),
-        ("You've hit your weekly limit", "seven_day"),
-        ("You've hit your Opus limit", "seven_day_opus"),
-        ("You have exhausted your daily quota", "daily"),
-        ("You've hit your limit", ""),
-    ],
-)
-def test_the_kind_of_limit(sentence: str, kind: str) -> None:
-    """The sentence names the window in the words of the event."""
-    assert limit_kind(sentence) == kind
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,6 @@ class RateLimit(Value, kw_only=True):
 
     rejected: bool = False
     resets_at: int | None = None  # epoch seconds
-    kind: str = ""  # five_hour, seven_day …
     windows: Windows = ()
 
 

@@ -138,7 +138,7 @@ def _broken_off(call: Call, turn: Turn) -> Response:
     from ralphloop.agents.environment import local_time
     from ralphloop.readers.base import End
     from ralphloop.readers.claude import Claude
-    from ralphloop.readers.failures import limit_kind, reset_time
+    from ralphloop.readers.failures import reset_time
 
     error = call.text("error")
     words = call.text("last_assistant_message") or call.text("error_details") or error
@@ -151,7 +151,7 @@ def _broken_off(call: Call, turn: Turn) -> Response:
     elif outcome is Outcome.ERROR and error in ("", "unknown"):
         outcome = Outcome.TRANSIENT  # nobody knows: try again
     resets_at = reset_time(reason, local_time(call.now, os.environ))
-    limit = RateLimit(rejected=True, resets_at=resets_at, kind=limit_kind(reason))
+    limit = RateLimit(rejected=True, resets_at=resets_at)
     response = _response(call, turn, outcome, reason)
     return msgspec.structs.replace(
         response,

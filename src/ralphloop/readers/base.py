@@ -13,13 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from ralphloop.core.events import AgentStep
 from ralphloop.core.model import Denial, Outcome, OutputFormat, RateLimit, Response, ToolCall, Usage
-from ralphloop.readers.failures import (
-    Verdict,
-    failure_verdict,
-    limit_kind,
-    reset_time,
-    sentence_verdict,
-)
+from ralphloop.readers.failures import Verdict, failure_verdict, reset_time, sentence_verdict
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.readers.values import Document, documents_at, text_at
 from ralphloop.text.plain import clean, counted, one_line
@@ -220,14 +214,10 @@ class Dialect:
         limit = self.rate_limit
         if verdict.outcome is Outcome.USAGE_LIMIT:
             # The announced limit; where only a sentence told of it, what the sentence says.
-            announced = limit if limit and limit.rejected else RateLimit()
-            limit = msgspec.structs.replace(
-                announced,
-                rejected=True,
-                windows=limit.windows if limit else (),
-                resets_at=announced.resets_at or reset_time(verdict.reason, end.now),
-                kind=announced.kind or limit_kind(verdict.reason),
-            )
+            announced = limit.resets_at if limit and limit.rejected else None
+            resets_at = announced or reset_time(verdict.reason, end.now)
+            windows = limit.windows if limit else ()
+            limit = RateLimit(rejected=True, resets_at=resets_at, windows=windows)
         return Response(
             reader=self.name,
             format=wire,

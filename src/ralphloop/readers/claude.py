@@ -242,7 +242,6 @@ class Claude(Dialect):
         self.rate_limit = RateLimit(
             rejected=status == "rejected" and info.get("isUsingOverage") is not True,
             resets_at=count_at(info, "resetsAt") or None,
-            kind=kind,
             windows=updated(known, windows),
         )
         if status not in ("", "allowed"):

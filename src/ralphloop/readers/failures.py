@@ -151,21 +151,6 @@ _PART = any_case(r"(\d{1,4}) ?([dhms])")
 JUST_PAST = timedelta(seconds=JUST_PAST_S)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_KINDS = (
-    ("opus", "seven_day_opus"),
-    ("sonnet", "seven_day_sonnet"),
-    ("week", "seven_day"),
-    ("5-hour", "five_hour"),
-    ("session", "five_hour"),
-    ("daily", "daily"),
-    ("monthly", "monthly"),
-)
-
-
-def limit_kind(sentence: str) -> str:
-    """Which limit the sentence speaks of, in the words of the event that would announce it."""
-    lowered = sentence[:400].lower()
-    return next((kind for word, kind in _KINDS if word in lowered), "")
 
 
 def reset_time(sentence: str, now: datetime | None) -> int | None:
