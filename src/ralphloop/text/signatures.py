@@ -124,10 +124,7 @@ def _replaced_in_quotes(match: re.Match[str]) -> str:
         return "'<value>'" if is_data else f"'{_NOISE.sub(_replaced_in_quotes, inner)}'"
     if kind == "kept":
         return found
-    if kind == "relative":
-        folder, slash, name = found.rpartition("/")
-        return f"{_tokens(folder)}{slash}{_last(name)}"
-    named = {"absolute": _path, "url": _url, "token": _token}.get(kind)
+    named = {"absolute": _path, "relative": _way, "url": _url, "token": _token}.get(kind)
     return named(found) if named else f"<{kind}>"
 
 
@@ -142,10 +139,12 @@ def _path(path: str) -> str:
 def _url(url: str) -> str:
     if url.startswith("file:"):
         return _path(url.removeprefix("file://"))
-    address, slash, name = url.partition("?")[0].rstrip("/.,:;").rpartition("/")
-    if address.endswith("/"):  # a host and nothing behind it
-        return _tokens(address + slash + name)
-    return f"{_tokens(address)}/{'<id>' if _DIGITS.search(name) else _last(name)}"
+    return _way(url.partition("?")[0].rstrip("/.,:;"))
+
+
+def _way(path: str) -> str:
+    folder, slash, name = path.rpartition("/")
+    return f"{_tokens(folder)}{slash}{_last(name)}"
 
 
 def _last(name: str) -> str:
