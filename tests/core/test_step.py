@@ -66,7 +66,7 @@ def take(
     state: RunState, evidence: Evidence, result: Result | None = None, policy: Policy = POLICY
 ) -> Step:
     """One step on the story."""
-    start = Start(number=state.starts + 1, story=STORY, state=state.story("US-1"), tree="t0")
+    start = Start(story=STORY, state=state.story("US-1"), tree="t0")
     return step(state, start, result or said(), evidence, policy)
 
 
@@ -244,7 +244,7 @@ def test_work_is_what_differs_from_where_the_story_began(
     began: str, found: str, after: str, passes: bool
 ) -> None:
     """A claim without any is refused in words; what an earlier start did counts as its work."""
-    start = Start(number=1, story=STORY, state=StoryState(start_tree=began), tree=found)
+    start = Start(story=STORY, state=StoryState(start_tree=began), tree=found)
     evidence = measured(tree=after, checks=GREEN, doubts=())
     taken = step(RunState(), start, said(), evidence, POLICY)
     assert taken.verdict.passed is passes
@@ -340,7 +340,7 @@ def test_a_red_check_of_work_in_progress_is_no_error_of_the_agent() -> None:
 
 def test_a_skip_while_the_agent_works_stands_unless_the_story_passes() -> None:
     """What a person asked meanwhile is in the state the step begins from."""
-    start = Start(number=1, story=STORY, state=StoryState(), tree="t0")
+    start = Start(story=STORY, state=StoryState(), tree="t0")
     skipped = StoryMoved(story="US-1", aside="by a person").applied(RunState(), POLICY)
     for checks, standing in ((RED, Standing.SET_ASIDE), (GREEN, Standing.PASSED)):
         taken = step(skipped, start, said(), measured(checks=checks, doubts=()), POLICY)
@@ -493,7 +493,7 @@ def test_an_interim_look_is_told_to_an_agent_that_claims_nothing(
 def test_what_a_person_says_of_a_story_while_it_is_worked_on_is_kept() -> None:
     """The agent at work has not heard it, so its next prompt has it."""
     state = take(RunState(), measured(), said(Status.IN_PROGRESS)).state
-    start = Start(number=2, story=STORY, state=state.story("US-1"), tree="t1")
+    start = Start(story=STORY, state=state.story("US-1"), tree="t1")
     heard = Answered(story="US-1", text="Blue.").applied(state, POLICY)
     story = step(heard, start, said(Status.IN_PROGRESS), measured(tree="t2"), POLICY).state.story(
         "US-1"

@@ -51,7 +51,7 @@ def test_a_journal_of_version_1_loads(path: Path) -> None:
         assert found.run.config == {"agent": {"name": "claude"}}
         assert found.run.totals.iterations == 2
         assert found.run.totals.cost_usd == pytest.approx(0.75)
-        assert found.wait is not None
+        assert journal.open_wait("r1") is not None
         assert [i.effects for i in journal.owed_effects()] == [(CommitStory(),)]
         assert journal.meta("circuit") == {"state": "HALF_OPEN"}
         assert journal.story_states("r1") == {"US-1": {"attempts": 1}}

@@ -94,7 +94,6 @@ class PromptSize(Value, kw_only=True):
 
 
 class Start(Value, kw_only=True):
-    number: int = 0
     story: Story | None = None
     state: StoryState = StoryState()  # of the story, as the start found it
     tree: str = ""

@@ -243,7 +243,6 @@ class Evidence(Value, kw_only=True):
     stories_passed: int | None = None
     work_files: tuple[str, ...] | None = None
     net_lines: int | None = None  # over the story's last unclaimed iterations, this one included
-    head: str = ""
     changed: ChangedFiles = ChangedFiles()
     comparison: Comparison = Comparison()
     checks_cut: bool = False  # stopped before all of them had run

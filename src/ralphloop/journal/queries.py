@@ -106,7 +106,7 @@ class Queries(Database):
         wait = self.open_wait(run.id)
         last_sign = max(run.last_activity, wait.until if wait else 0.0)
         expired = is_expired(last_sign, now, SESSION_HOURS)
-        return ResumeCandidate(run=run, wait=wait, expired=expired)
+        return ResumeCandidate(run=run, expired=expired)
 
     def runs(self, limit: int = 20) -> list[RunRecord]:
         return self._all(RunRecord, "ORDER BY seq DESC LIMIT ?", limit)

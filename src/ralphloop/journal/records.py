@@ -134,8 +134,6 @@ class Wish(Value, kw_only=True):
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     id: int
-    run: str
-    at: float
     kind: str
     payload: Wish
     status: RequestStatus
@@ -155,7 +153,6 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
 class ResumeCandidate(msgspec.Struct, frozen=True, kw_only=True):
     run: RunRecord
-    wait: Wait | None
     expired: bool
 
 

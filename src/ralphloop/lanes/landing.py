@@ -156,7 +156,6 @@ def _look(landing: Runner, begun: Begun, judged: Judged, problem: str) -> Measur
     evidence = replace(
         judged.evidence,
         tree=after.tree,
-        head=begun.before.head or "",
         checks=None,
         doubts=None,
         trial=None,

@@ -49,7 +49,6 @@ class Begun(Value, kw_only=True):
     def start(self) -> Start:
         prompt = self.prompt
         return Start(
-            number=self.number,
             story=self.story,
             state=self.state,
             tree=self.before.tree,

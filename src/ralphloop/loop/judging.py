@@ -146,7 +146,6 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
         commits=commits,
         tree=after.tree,
         work_files=work_files,
-        head=after.head or "",
         changed=msgspec.structs.replace(changed, subjects=subjects),
         remarks=tuple(filter(None, said)),
         unfinished=unfinished,

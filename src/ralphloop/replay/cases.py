@@ -129,7 +129,7 @@ class CaseRun:
         evidence = self._evidence(iteration)
         known, name = self.state.story(iteration.story), iteration.story or "the story"
         story = Story(id=name, title=name, index=0) if evidence.trial is not None else None
-        start = Start(number=self.state.starts + 1, state=known, story=story)
+        start = Start(state=known, story=story)
         ways = ("exit_code", "timed_out", "stalled", "out_of_time", "duration_s")
         end = ProcessEnd(**{way: getattr(iteration, way) for way in ways})
         response = self._read(iteration.output, iteration.exit_code, iteration.stderr)

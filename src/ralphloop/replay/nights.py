@@ -122,7 +122,6 @@ class _Fold(msgspec.Struct):
             return Again(record=record, why_not=why_not)
         goes_on = self.resumes and state.session_agent == kept.agent
         start = Start(
-            number=record.n,
             story=kept.story,
             state=state if goes_on else state.fresh_conversation(),
             tree=record.tree,
