@@ -74,8 +74,8 @@ def assign(
     nothing else is, and then nothing else starts.
     """
     known = {story.id: state_of(states, story.id) for story in stories.stories}
-    can_run = [s for s in _not_blocked(stories, states) if only in (None, s.id)]
-    waiting = [s for s in can_run if s.id not in flying]
+    able = [s for s in ready(stories, unavailable=flying) if only in (None, s.id)]
+    waiting = [s for s in able if known[s.id].standing is not Standing.BLOCKED]
     fresh = [s for s in waiting if known[s.id].standing is not Standing.SET_ASIDE]
     starts, there = list[Choice](), [s for s in stories.stories if s.id in flying]
     if again := not (fresh or flying):
@@ -180,17 +180,12 @@ def rungs_in_order(failed: int, count: int) -> list[int]:
 
 def runnable_besides(stories: StoryList, states: States, story_id: str | None) -> int:
     """How many other stories could be worked on now, second chances included."""
-    others = (one.id for one in _not_blocked(stories, states) if one.id != story_id)
+    others = (state_of(states, one.id) for one in ready(stories) if one.id != story_id)
     return sum(
         state.standing is Standing.OPEN
         or (state.standing is Standing.SET_ASIDE and not state.second_chance)
-        for state in (state_of(states, name) for name in others)
+        for state in others
     )
-
-
-def _not_blocked(stories: StoryList, states: States) -> list[Story]:
-    blocked = {story for story, state in states.items() if state.standing is Standing.BLOCKED}
-    return ready(stories, unavailable=blocked)
 
 
 # --- when nothing can run --------------------------------------------------------------------
