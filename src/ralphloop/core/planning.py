@@ -274,7 +274,7 @@ _ON = "ralph run --continue"
 class Ending(msgspec.Struct, frozen=True):
     words: str  # the end of a sentence that begins with the project
     advice: str
-    command: str
+    command: str = _ON
 
 
 ENDINGS: dict[str, Ending] = {
@@ -282,10 +282,8 @@ ENDINGS: dict[str, Ending] = {
     ExitDecision.CIRCUIT_OPEN: Ending(
         "the circuit is open", "Look at why the circuit opened, then:", f"{_ON} --reset-circuit"
     ),
-    ExitDecision.TEST_SATURATION: Ending(
-        "only tests were written", "Look at the story, then:", _ON
-    ),
-    ExitDecision.BLOCKED: Ending("waits for you", "Once it is answered:", _ON),
+    ExitDecision.TEST_SATURATION: Ending("only tests were written", "Look at the story, then:"),
+    ExitDecision.BLOCKED: Ending("waits for you", "Once it is answered:"),
     ExitDecision.MAX_ITERATIONS: Ending(
         "out of iterations", "To go on with more of them:", f"{_ON} --max-iterations N"
     ),
@@ -293,7 +291,7 @@ ENDINGS: dict[str, Ending] = {
         "out of budget", "To go on with more of it:", f"{_ON} --max-cost X"
     ),
     ExitDecision.USAGE_LIMIT: Ending(
-        "stopped by the usage limit", "Once the usage limit is lifted:", _ON
+        "stopped by the usage limit", "Once the usage limit is lifted:"
     ),
     ExitDecision.NO_RUNNABLE_STORY: Ending(
         "nothing more to run",
@@ -301,9 +299,9 @@ ENDINGS: dict[str, Ending] = {
         "ralph run",
     ),
     ExitDecision.ERROR: Ending(
-        "ended by an error", "Find out what is wrong (`ralph doctor`), then:", _ON
+        "ended by an error", "Find out what is wrong (`ralph doctor`), then:"
     ),
-    ExitDecision.INTERRUPTED: Ending("interrupted", "To go on where it stopped:", _ON),
+    ExitDecision.INTERRUPTED: Ending("interrupted", "To go on where it stopped:"),
 }
 _OF_LIMITS = {  # what a reason names → how the run is out of it, and what gives it more
     "(limits.max_cost_usd)": ("out of budget", "--max-cost X"),
