@@ -54,7 +54,7 @@ def test_recording_is_read_right(name: str) -> None:
     assert [got.usage.input_tokens, got.usage.output_tokens] == expected.get("tokens", [0, 0])
     assert got.usage.cost_usd == pytest.approx(expected.get("cost"))
     assert len(got.denials) == expected.get("denials", 0)
-    assert (got.rate_limit.resets_at if got.rate_limit else None) == expected.get("resets_at")
+    assert got.rate_limit.resets_at == expected.get("resets_at")
     assert got.reader == name.split("/", 1)[0]
     assert got.reason
 

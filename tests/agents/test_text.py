@@ -95,7 +95,6 @@ def test_the_same_words_in_an_honest_answer_mean_nothing(answer: str) -> None:
 def test_the_limit_is_told_with_its_reset() -> None:
     """Epoch, kind and rejection come from the sentence."""
     got = read(b"Claude AI usage limit reached|1749924000", agent="text", exit_code=1)
-    assert got.rate_limit is not None
     assert got.rate_limit.rejected
     assert got.rate_limit.resets_at == 1_749_924_000
 

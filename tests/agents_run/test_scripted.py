@@ -190,7 +190,6 @@ def test_a_usage_limit_names_its_reset(theatre: Theatre) -> None:
     finished = theatre.play(_steps({"usage_limit": {"resets_in": "1h", "kind": "seven_day"}}))
     limit = finished.response.rate_limit
     assert finished.response.outcome is Outcome.USAGE_LIMIT
-    assert limit is not None
     assert limit.rejected
     assert "weekly" in finished.response.reason
     assert limit.resets_at is not None

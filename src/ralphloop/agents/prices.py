@@ -24,7 +24,7 @@ import msgspec
 from ralphloop.agents.environment import clean_environment
 from ralphloop.config.load import user_file
 from ralphloop.config.model import AgentSection
-from ralphloop.core.model import RateLimit, Response, Usage, Value
+from ralphloop.core.model import Response, Usage, Value
 from ralphloop.core.totals import Windows, updated
 from ralphloop.errors import Finding, InputError, Level
 from ralphloop.readers import reader_name
@@ -158,8 +158,7 @@ def billed(response: Response, config: AgentSection, inherited: Mapping[str, str
         env = clean_environment(config, inherited)
         recorded, windows = _codex_record(env, response.session_id or "")
         model = model or recorded
-        if windows and not (limit and limit.windows):
-            limit = msgspec.structs.replace(limit or RateLimit(), windows=windows)
+        limit = msgspec.structs.replace(limit, windows=limit.windows or windows)
     model = model or chosen_model(response.reader, config, inherited)
     usage = priced(response.usage, model) if response.usage.total_tokens else response.usage
     return msgspec.structs.replace(response, model=model or None, rate_limit=limit, usage=usage)

@@ -83,7 +83,7 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
         "stuck": [{"pattern": each.name, "detail": each.detail} for each in analysis.stuck],
         **output.picked(response, "reader", "format", "session_id", "model", "usage"),
         "denials": [output.picked(denial, "tool", "summary") for denial in response.denials],
-        "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
+        "resets_at": response.rate_limit.resets_at,
     }
     output.show(_summary(taken, response), data, as_json=as_json)
 

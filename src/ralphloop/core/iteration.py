@@ -193,17 +193,16 @@ class KeptAnswer(Response, kw_only=True):
             "is_cut": len(words) > _KEPT_TEXT,
             "tool_calls": response.tool_calls[-30:],
             "denials": response.denials[:20],
-            "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
-            "windows": response.rate_limit.windows if response.rate_limit else (),
-            "rate_limit": None,
+            "resets_at": response.rate_limit.resets_at,
+            "windows": response.rate_limit.windows,
+            "rate_limit": RateLimit(),
         }
         return cls(**(msgspec.structs.asdict(response) | kept))
 
     def response(self) -> Response:
         """The answer again, as far as it was kept."""
         told = {name: getattr(self, name) for name in Response.__struct_fields__}
-        known = self.resets_at or self.windows
-        limit = RateLimit(resets_at=self.resets_at, windows=self.windows) if known else None
+        limit = RateLimit(resets_at=self.resets_at, windows=self.windows)
         final = self.final_text if self.has_final_text else None
         told |= {"final_text": final, "text": self.final_text, "rate_limit": limit}
         return Response(**told)

@@ -156,7 +156,7 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
     limit, at, away_until = result.response.rate_limit, evidence.at or 0.0, 0.0
     full = too_full(state.quota, policy.limits.reserve, agent=start.agent, at=at)
     if one.analysis.outcome is Outcome.USAGE_LIMIT:
-        away_until = at + quota_wait(limit.resets_at if limit else None, at, state.outages)
+        away_until = at + quota_wait(limit.resets_at, at, state.outages)
     elif full:
         away_until = at + quota_wait(free_again(full), at, 0)
     return Step(
@@ -274,32 +274,27 @@ def _circuit(state: RunState, one: Weighed) -> RunState:
 
 
 def _counters(state: RunState, one: Weighed) -> RunState:
-    result, infrastructure = one.result, one.analysis.says_nothing
-    startup, failures, paid = (
-        state.startup_errors,
-        state.paid_failures,
-        result.response.model_output,
-    )
+    result, response, infrastructure = one.result, one.result.response, one.analysis.says_nothing
+    startup, failures = state.startup_errors, state.paid_failures
     if one.analysis.outcome is Outcome.STARTUP_ERROR:
         startup += 1
-    elif paid or not infrastructure:
+    elif one.counts:
         startup = 0
     if one.analysis.progress or not infrastructure:
         failures = 0
-    elif paid:
+    elif response.model_output:
         failures += 1
-    told = result.response.rate_limit.windows if result.response.rate_limit else ()
     return replace(
         state,
         starts=state.starts + 1,
-        iterations=state.iterations + (paid or not infrastructure),
+        iterations=state.iterations + one.counts,
         cost_usd=state.cost_usd + one.used.dollars,
         tokens=state.tokens + one.used.fresh_tokens,
         active_s=state.active_s + result.end.duration_s,
         startup_errors=startup,
         paid_failures=failures,
         silent_stalls=state.silent_stalls + 1 if result.is_silent else 0,
-        quota=updated(state.quota, told, one.start.agent),
+        quota=updated(state.quota, response.rate_limit.windows, one.start.agent),
         unanswered=state.unanswered + (result.asked is not None and result.asked.status is None),
         outages=state.outages + 1 if infrastructure else 0,
     )

@@ -156,7 +156,7 @@ def _broken_off(call: Call, turn: Turn) -> Response:
     return msgspec.structs.replace(
         response,
         model_output=response.usage.output_tokens > 0,
-        rate_limit=limit if outcome is Outcome.USAGE_LIMIT else None,
+        rate_limit=limit if outcome is Outcome.USAGE_LIMIT else RateLimit(),
     )
 
 

@@ -43,11 +43,11 @@ async def wait_if_needed(runner: Runner) -> Decision | None:
 async def wait_after(runner: Runner, judged: Judged) -> Decision | None:
     """What an ending that was not the agent's asks for before the next start."""
     now, outages = runner.clock(), runner.session.state.outages
-    outcome, quota = judged.step.analysis.outcome, judged.result.response.rate_limit
+    outcome = judged.step.analysis.outcome
     if outcome in (Outcome.USAGE_LIMIT, Outcome.FATAL):
         if (until := all_away(runner)) is None:
             return None  # another agent takes over
-        at = quota.resets_at if quota else None
+        at = judged.result.response.rate_limit.resets_at
         named = f", resets {clock_time(at, now)}" if at else ", reset time unknown"
         return await wait_for_agent(runner, until, f"usage limit reached{named}")
     delay = backoff(outages, runner.config.limits.backoff)

@@ -112,7 +112,7 @@ class Dialect:
         self.steps: list[AgentStep] = []  # visible steps not yet handed out
         self.session_id: str | None = None
         self.model: str | None = None
-        self.rate_limit: RateLimit | None = None
+        self.rate_limit = RateLimit()
         self.model_output = False
         self.retrying = False
         self.result_seen = False
@@ -214,10 +214,9 @@ class Dialect:
         limit = self.rate_limit
         if verdict.outcome is Outcome.USAGE_LIMIT:
             # The announced limit; where only a sentence told of it, what the sentence says.
-            announced = limit.resets_at if limit and limit.rejected else None
+            announced = limit.resets_at if limit.rejected else None
             resets_at = announced or reset_time(verdict.reason, end.now)
-            windows = limit.windows if limit else ()
-            limit = RateLimit(rejected=True, resets_at=resets_at, windows=windows)
+            limit = RateLimit(rejected=True, resets_at=resets_at, windows=limit.windows)
         return Response(
             reader=self.name,
             format=wire,

@@ -161,8 +161,7 @@ class Claude(Dialect):
         return by_words or Verdict(Outcome.ERROR, words)
 
     def _is_usage_limit(self, result: Document) -> bool:
-        rejected = self.rate_limit is not None and self.rate_limit.rejected
-        by_rate = rejected and self._api_error.get("error") == "rate_limit"
+        by_rate = self.rate_limit.rejected and self._api_error.get("error") == "rate_limit"
         return by_rate or self._api_word(result) == "usage_limit_reached"
 
     def _api_word(self, result: Document) -> str:
@@ -231,7 +230,6 @@ class Claude(Dialect):
 
     def _limit(self, info: Document) -> None:
         kind, status = text_at(info, "rateLimitType")[:40], text_at(info, "status")
-        known = self.rate_limit.windows if self.rate_limit else ()
         told = islice(document_at(info, "unifiedWindows").items(), 10)
         windows = []
         for name, window in (*told, (kind, info)):
@@ -242,7 +240,7 @@ class Claude(Dialect):
         self.rate_limit = RateLimit(
             rejected=status == "rejected" and info.get("isUsingOverage") is not True,
             resets_at=count_at(info, "resetsAt") or None,
-            windows=updated(known, windows),
+            windows=updated(self.rate_limit.windows, windows),
         )
         if status not in ("", "allowed"):
             how = "reached" if status == "rejected" else "near"

@@ -46,8 +46,8 @@ class Codex(Dialect):
     def see(self, document: Document) -> None:
         for told in (document, document_at(document, "msg"), document_at(document, "payload")):
             if limits := document_at(told, "rate_limits"):
-                known = self.rate_limit.windows if self.rate_limit else ()
-                self.rate_limit = RateLimit(windows=updated(known, windows_of(limits)))
+                windows = updated(self.rate_limit.windows, windows_of(limits))
+                self.rate_limit = RateLimit(windows=windows)
         kind = text_at(document, "type")
         if kind.startswith("item."):
             self._item(kind, document_at(document, "item"))
