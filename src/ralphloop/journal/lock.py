@@ -172,7 +172,8 @@ def hook_turn(
                 (place / HOLDER_NAME).unlink(missing_ok=True)
                 continue
             _write_holder(place, holder._replace(pid=0))  # it was not killed
-        _release(held)
+        for kernel in held.values():
+            kernel.release()
 
 
 def tree_holder(directory: Path, now: float, *, shared: bool = False) -> Holder | None:
@@ -255,9 +256,9 @@ def _take_all(
     """Take every place and sign where we are alone, or take none; and what was ended."""
     held, here = dict[Path, KernelLock](), Path(asking.project, RALPH_DIR)
     with ExitStack() as otherwise:
-        otherwise.callback(_release, held)
         for place, shared in places.items():
             held[place] = _take(place, asking, now=now, patience_s=patience_s, shared=shared)
+            otherwise.callback(held[place].release)
             holder = read_holder(place)
             if holder is not None and holder.lease_holds(now) and not _is_same(holder, asking):
                 raise _held_by(holder, asking)
@@ -284,11 +285,6 @@ def _end_checks(died: Holder | None) -> tuple[str, ...]:
     if began is not None and abs(began - died.pid_started) > _SAME_START_S:
         return ()  # its number is another process's by now, and so is the mark
     return stop_tree(None, None, OF_CHECKS.format(died.pid), stages=ASKED_ONCE)
-
-
-def _release(held: dict[Path, KernelLock]) -> None:
-    for kernel in held.values():
-        kernel.release()
 
 
 def _take(
