@@ -8,7 +8,10 @@ import sys
 def main() -> int:
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
-        return _show_version()
+        from ralphloop import __version__
+
+        sys.stdout.write(f"ralph {__version__}\n")
+        return 0
     if arguments[:1] == ["hook"]:
         from ralphloop.hook import entry
 
@@ -17,13 +20,6 @@ def main() -> int:
     from ralphloop.cli.main import run
 
     return run(arguments)
-
-
-def _show_version() -> int:
-    from ralphloop import __version__
-
-    sys.stdout.write(f"ralph {__version__}\n")
-    return 0
 
 
 if __name__ == "__main__":

@@ -119,15 +119,13 @@ def clean_leftovers(directory: Path, *, now: float) -> list[Path]:
         found = [Path(entry.path) for entry in entries if _TEMPORARY.fullmatch(entry.name)]
     removed = []
     for path in found:
-        try:
+        with suppress(OSError):  # just renamed by its writer, or not ours: it disturbs nobody
             status, writer = path.lstat(), int(path.name.split("-")[1])
             # Process ids come round again, in containers at once: age decides where one is in use.
             is_gone = now - status.st_mtime > _LEFTOVER_AGE_S or not is_alive(writer)
             if stat.S_ISREG(status.st_mode) and is_gone:
                 path.unlink()
                 removed.append(path)
-        except OSError:
-            pass  # just renamed by its writer, or not ours to remove: it disturbs nobody
     return removed
 
 
@@ -154,10 +152,8 @@ def _real_target(path: Path, within: Path | None) -> Path:
 def _take_over(descriptor: int, old: os.stat_result) -> None:
     new = os.fstat(descriptor)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
-        try:
+        with suppress(PermissionError):  # only root may give files away; the content matters more
             os.fchown(descriptor, old.st_uid, old.st_gid)
-        except PermissionError:
-            pass  # only root may give files away; the content matters more than the owner
     os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
 
 

@@ -40,7 +40,7 @@ def read_value(setting: Setting, raw: object, *, from_text: bool) -> object:
     refuse_nul(raw)
     prepared = _prepare(setting.form, raw, from_text=from_text)
     try:
-        value: object = msgspec.convert(prepared, setting.kind, strict=not from_text)
+        return msgspec.convert(prepared, setting.kind, strict=not from_text)
     except msgspec.ValidationError as error:
         # What msgspec says, in the words of the file.
         problem, words = str(error), _enum_words(setting.kind)
@@ -57,7 +57,6 @@ def read_value(setting: Setting, raw: object, *, from_text: bool) -> object:
         found = "something else" if setting.form == "variables" else shown(raw)
         told = f"{expected[0].lower()}{expected[1:]}{where}, got {found}"
         raise ValueError(told) from error
-    return value
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -175,8 +174,7 @@ def _enum_words(kind: object) -> tuple[str, ...]:
     if get_origin(kind) is Literal:
         return get_args(kind)
     if isinstance(kind, EnumType):
-        members: dict[str, object] = dict(kind.__members__)
-        return tuple(str(member) for member in members.values())
+        return tuple(map(str, kind))
     return next((words for part in get_args(kind) if (words := _enum_words(part))), ())
 
 
