@@ -12,7 +12,7 @@ from ralphloop.core.model import Story, StoryList
 from ralphloop.core.planning import MOST_RETURNS, assign, collides, pays_for, room_for
 from ralphloop.core.policy import Limits
 from ralphloop.core.run_state import Standing, StoryState
-from ralphloop.core.totals import Cost, Totals
+from ralphloop.core.totals import Spent, Totals
 
 
 def listed(*stories: Story) -> StoryList:
@@ -159,7 +159,8 @@ def test_those_in_flight_never_overrun_the_limits(
 ) -> None:
     """So many start that all of them together stay within the iterations and lanes there are."""
     limits = Limits(max_iterations=most, max_cost_usd=money)
-    totals, dearest = Totals(iterations=done, cost_usd=spent), Cost(usd=cost) if done else None
+    totals = Totals(iterations=done, cost_usd=spent)
+    dearest = Spent(cost_usd=cost) if done else None
     working = [None] * flying
     room = room_for(limits, totals, lanes=lanes, flying=working, dearest=dearest)
     assert room >= 0
@@ -172,13 +173,13 @@ def test_those_in_flight_never_overrun_the_limits(
 def test_what_is_not_written_yet_is_spent() -> None:
     """An agent that has ended and waits to land has used its money: nobody else gets it."""
     limits, used = Limits(max_cost_usd=1.0, max_tokens=100), Totals(iterations=1, cost_usd=0.3)
-    dear = Cost(usd=0.3, tokens=10)
+    dear = Spent(cost_usd=0.3, input_tokens=10)
     room = partial(room_for, limits, used, lanes=4, dearest=dear)
     assert room(flying=[]) == 2
     assert room(flying=[None]) == 1
-    assert room(flying=[Cost(usd=0.3)]) == 1
-    assert room(flying=[Cost(usd=0.7)]) == 0
-    assert room(flying=[Cost(tokens=100)]) == 0
+    assert room(flying=[Spent(cost_usd=0.3)]) == 1
+    assert room(flying=[Spent(cost_usd=0.7)]) == 0
+    assert room(flying=[Spent(input_tokens=100)]) == 0
 
 
 def test_the_first_start_is_made_alone_where_nobody_knows_what_it_takes() -> None:
@@ -190,7 +191,7 @@ def test_the_first_start_is_made_alone_where_nobody_knows_what_it_takes() -> Non
     assert room(money, flying=[], capped=True) == 4
     assert room(tokens, flying=[], capped=True) == 1
     assert room(Limits(), flying=[None]) == 3
-    free = room_for(money, Totals(iterations=1), lanes=4, flying=[], dearest=Cost())
+    free = room_for(money, Totals(iterations=1), lanes=4, flying=[], dearest=Spent())
     assert free == 4  # of what names no price nobody can say what it costs
 
 
@@ -198,11 +199,17 @@ MONEY, TOKENS = Limits(max_cost_usd=1.0), Limits(max_tokens=100)
 LEFT = {
     "money": (MONEY, None, False, "$0.70", True),
     "money that agents keep to": (MONEY, None, True, "$0.70", False),
-    "money, and what a start costs": (MONEY, Cost(usd=0.3), False, "$0.70, some 2 starts", False),
+    "money, and what a start costs": (
+        MONEY,
+        Spent(cost_usd=0.3),
+        False,
+        "$0.70, some 2 starts",
+        False,
+    ),
     "tokens": (TOKENS, None, True, "90 tokens", True),
     "tokens, and what a start takes": (
         TOKENS,
-        Cost(tokens=30),
+        Spent(input_tokens=30),
         True,
         "90 tokens, some 3 starts",
         False,

@@ -12,7 +12,7 @@ import msgspec
 from ralphloop.core.model import Decision, ExitDecision, Story, StoryFacts, StoryList, Value
 from ralphloop.core.policy import Limits
 from ralphloop.core.run_state import Standing, States, state_of
-from ralphloop.core.totals import Cost, Totals
+from ralphloop.core.totals import Spent, Totals
 from ralphloop.text.plain import counted
 from ralphloop.text.status_block import StatusBlock
 
@@ -127,8 +127,8 @@ def room_for(
     totals: Totals,
     *,
     lanes: int,
-    flying: Collection[Cost | None],
-    dearest: Cost | None,
+    flying: Collection[Spent | None],
+    dearest: Spent | None,
     capped: bool = False,
 ) -> int:
     """How many more may start so that those in flight overrun no limit of the whole run.
@@ -140,12 +140,12 @@ def room_for(
     room = lanes - len(flying)
     if limits.max_iterations:
         room = min(room, limits.max_iterations - totals.iterations - len(flying))
-    each, ended = dearest or Cost(), [one for one in flying if one is not None]
-    spent = totals.cost_usd + sum(it.usd for it in ended)
-    tokens = totals.fresh_tokens + sum(it.tokens for it in ended)
+    each, ended = dearest or Spent(), [one for one in flying if one is not None]
+    spent = totals.cost_usd + sum(it.cost_usd for it in ended)
+    tokens = totals.fresh_tokens + sum(it.fresh_tokens for it in ended)
     for most, used, one, many in (
-        (limits.max_cost_usd, spent, each.usd, capped),
-        (limits.max_tokens, tokens, each.tokens, False),
+        (limits.max_cost_usd, spent, each.cost_usd, capped),
+        (limits.max_tokens, tokens, each.fresh_tokens, False),
     ):
         if not most or (not one and (dearest or many)):
             continue
@@ -154,15 +154,16 @@ def room_for(
     return max(0, room)
 
 
-def pays_for(limits: Limits, totals: Totals, dearest: Cost | None, *, capped: bool) -> str:
+def pays_for(limits: Limits, totals: Totals, dearest: Spent | None, *, capped: bool) -> str:
     """What is left for all lanes together, in words; empty without a limit."""
-    left, said = limits.max_cost_usd - totals.cost_usd, list[str]()
+    one, said = dearest or Spent(), list[str]()
     if limits.max_cost_usd:
-        each = f", some {int(left / dearest.usd)} starts" if dearest and dearest.usd else ""
+        left = limits.max_cost_usd - totals.cost_usd
+        each = f", some {int(left / one.cost_usd)} starts" if one.cost_usd else ""
         said.append(f"${left:.2f}{each}")
     if limits.max_tokens:
         rest = limits.max_tokens - totals.fresh_tokens
-        each = f", some {rest // dearest.tokens} starts" if dearest and dearest.tokens else ""
+        each = f", some {rest // one.fresh_tokens} starts" if one.fresh_tokens else ""
         said.append(f"{rest:,} tokens{each}")
     if limits.max_iterations:
         said.append(counted(limits.max_iterations - totals.iterations, "iteration"))

@@ -77,13 +77,6 @@ class Totals(Amounts, frozen=True, kw_only=True):
     waited_s: float = 0.0
 
 
-class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a start took of what is limited."""
-
-    usd: float = 0.0
-    tokens: int = 0
-
-
 def money(dollars: float) -> str:
     return f"${dollars:.2f}" if dollars >= 0.01 or dollars == 0 else f"${dollars:.4f}"
 

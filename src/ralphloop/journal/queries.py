@@ -20,7 +20,7 @@ from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import AnyEffect, Iteration, MarkStory
 from ralphloop.core.proof import TestReport
 from ralphloop.core.run_state import Book, Desk, Frozen, RunState, Session, StoryState, first_state
-from ralphloop.core.totals import Cost, Totals
+from ralphloop.core.totals import Spent, Totals
 from ralphloop.errors import JournalError
 from ralphloop.journal.database import Database, open_for_reading
 from ralphloop.journal.records import (
@@ -115,14 +115,14 @@ class Queries(Database):
         row = self.row("SELECT * FROM runs WHERE id = ?", (run,))
         return msgspec.convert(dict(row), Totals, strict=False) if row else Totals()
 
-    def dearest(self) -> Cost | None:
+    def dearest(self) -> Spent | None:
         """The most that a start of the newest run, or of the one before, took; None: none did."""
         fresh = "MAX(input_tokens + output_tokens + cache_write_tokens)"
         sql = f"SELECT MAX(cost_usd), {fresh} FROM iterations WHERE run = ? AND counted"  # noqa: S608
         for run in self.runs(2):
             row = self.row(sql, (run.id,))
             if row and row[0] is not None:
-                return Cost(usd=float(row[0]), tokens=int(row[1]))
+                return Spent(cost_usd=float(row[0]), input_tokens=int(row[1]))
         return None
 
     # --- sessions ----------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from ralphloop.core.events import Landing, Waiting
 from ralphloop.core.model import Decision, ExitDecision, StoryList
 from ralphloop.core.planning import IDLE, Choice, Plan, assign, room_for
 from ralphloop.core.policy import HOUR, reached
-from ralphloop.core.totals import Cost
 from ralphloop.errors import InputError, RalphError
 from ralphloop.lanes.landing import concluded, stopped
 from ralphloop.lanes.meanwhile import Edits, watch
@@ -183,9 +182,8 @@ class Coordinator:
             if await asyncio.to_thread(bring_back, lane.place):
                 runner.left_lane = lambda: f"the files of {lane.place.root} were deleted"
             judged = await self._with_room(lambda: judge(runner, begun, result))
-            spent = judged.step.spent
-            lane.took = Cost(usd=spent.cost_usd, tokens=spent.fresh_tokens)
-            lane.share = spent.cost_usd
+            lane.took = judged.step.spent
+            lane.share = lane.took.cost_usd
             decision = await self._concluded(lane, judged)
         except _Over as over:
             return stopped(self.yard, lane, judged, over.decision) if judged else over.decision

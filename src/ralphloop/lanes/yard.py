@@ -17,7 +17,7 @@ from ralphloop.core.interventions import TakenIntoLane
 from ralphloop.core.model import CheckStatus, Story
 from ralphloop.core.planning import Choice
 from ralphloop.core.run_state import Book, LaneNote, Standing
-from ralphloop.core.totals import Cost
+from ralphloop.core.totals import Spent
 from ralphloop.errors import InputError, RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.views import PROGRESS_VIEW
@@ -55,7 +55,7 @@ class Lane(msgspec.Struct):
     left: str = ""  # the tree in which its last start was saved as the note's work
     written: Judged | None = None  # its last start, as it was written down
     share: float | None = None  # dollars that its start may use, or has used
-    took: Cost | None = None  # by its start, whose agent has ended, till that is written
+    took: Spent | None = None  # by its start, whose agent has ended, till that is written
 
     @property
     def number(self) -> int:

@@ -21,7 +21,7 @@ from ralphloop.core.model import Circuit, Story, StoryList
 from ralphloop.core.planning import BUSY, assign, room_for
 from ralphloop.core.policy import HOUR
 from ralphloop.core.run_state import Book, Standing, States, state_of
-from ralphloop.core.totals import Cost
+from ralphloop.core.totals import Spent
 from ralphloop.errors import RalphError, UsageError
 from ralphloop.journal.database import belief_in
 from ralphloop.journal.holder import Holder
@@ -103,14 +103,14 @@ def look_at(
     return replace(night, stories=tuple(looks))
 
 
-def _waits(night: Night, dearest: Cost | None) -> Iterator[tuple[str, str]]:
+def _waits(night: Night, dearest: Spent | None) -> Iterator[tuple[str, str]]:
     """Why open stories wait while lanes work; decided as the run decides it."""
     stories, book, flying = night.story_list, night.book, [it.story or "" for it in night.working]
     starts = night.state is State.RUNNING and night.circuit.circuit is not Circuit.OPEN
     if stories is None or book is None or not (flying and starts):
         return
     free, most = book.count - len(flying), night.config.limits.calls_per_hour
-    at_work: list[Cost | None] = [None for _ in flying]
+    at_work: list[Spent | None] = [None for _ in flying]
     capped = night.config.agent.name == "claude"
     room = room_for(
         night.limits, night.totals, lanes=book.count, flying=at_work, dearest=dearest, capped=capped
