@@ -13,6 +13,7 @@ import msgspec
 
 from ralphloop.config.load import load_config
 from ralphloop.core.iteration import Iteration
+from ralphloop.core.policy import Mode
 from ralphloop.core.run_state import StoryState
 from ralphloop.core.totals import Spent
 from ralphloop.journal.journal import Journal
@@ -41,7 +42,7 @@ class Night:
         ]
         (self.root / "prd.json").write_text(json.dumps({"userStories": listed}))
 
-    def begin(self, run: str = RUN, *, prd: str = "prd.json", mode: str = "script") -> Night:
+    def begin(self, run: str = RUN, *, prd: str = "prd.json", mode: Mode = "script") -> Night:
         """Begin a run with the settings of the project, an hour ago."""
         config = load_config(self.root, env={}).config
         self.journal.begin_run(

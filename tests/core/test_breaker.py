@@ -10,9 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerInput, BreakerState
 from ralphloop.core.model import Circuit
-from ralphloop.core.policy import Policy, Preset
+from ralphloop.core.policy import Policy
 
-STANDARD, STRICT = Policy(), Policy(preset=Preset.STRICT)
+STANDARD, STRICT = Policy(), Policy(preset="strict")
 
 
 def run(*seen: str, policy: Policy = STANDARD, state: BreakerState | None = None) -> BreakerState:
@@ -224,7 +224,7 @@ class BreakerMachine(RuleBasedStateMachine):
     def begin(self, strict: bool, idle: int, same: int, cooldown: bool) -> None:
         """Choose a policy and start CLOSED."""
         self.policy = Policy(
-            preset=Preset.STRICT if strict else Preset.STANDARD,
+            preset="strict" if strict else "standard",
             no_progress_threshold=idle,
             same_error_threshold=same,
             cooldown_minutes=10 if cooldown else 0,
@@ -298,7 +298,7 @@ class BreakerMachine(RuleBasedStateMachine):
         elif probing:
             self._open()
         elif self.idle_row >= self.policy.no_progress_threshold:
-            if self.policy.preset is Preset.STRICT:
+            if self.policy.preset == "strict":
                 self._open()
             else:
                 self.expected = Circuit.HALF_OPEN

@@ -16,7 +16,7 @@ from ralphloop.config.load import load_config, with_settings
 from ralphloop.config.model import CircuitSection, Config, policy_of
 from ralphloop.core.iteration import Result, Start
 from ralphloop.core.model import Evidence, ExitDecision, ProcessEnd, Response
-from ralphloop.core.policy import Limits, Mode
+from ralphloop.core.policy import Limits
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Step, step
 from ralphloop.errors import ExitCode, InputError, RepositoryError, unreadable
@@ -207,7 +207,7 @@ def replay(run: str | None, settings: Pairs, export: Path | None, as_json: bool)
     """
     record, night, config = _played(find_project(), run, dict(settings))
     if export is not None:
-        policy = policy_of(config, mode=Mode(record.mode))
+        policy = policy_of(config, mode=record.mode)
         export.write_bytes(exported(record.id, policy, night))
         output.note(f"Wrote {export}; `ralph eval {export}` plays it.")
     data = {
@@ -263,7 +263,7 @@ def _played(
             journal,
             record.id,
             beginning=beginning,
-            policy=policy_of(changed, mode=Mode(record.mode)),
+            policy=policy_of(changed, mode=record.mode),
             resumes=config.agent.context == "resume",
             other_limits=limits,
         )

@@ -16,7 +16,6 @@ from ralphloop.cli import output
 from ralphloop.core.events import AgentStep
 from ralphloop.core.model import CheckStatus, ExitDecision
 from ralphloop.core.planning import ended
-from ralphloop.core.policy import Mode
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.records import IterationRecord, RunRecord
@@ -147,7 +146,7 @@ class _LogReader:
         if not self.following and not kept.exists():
             told = f"the transcript of iteration {record.n} of run {record.run} is gone"
             step = "`ralph clean` removes old ones; the journal knows: `ralph status --json`."
-            if self.run.mode == Mode.HOOK:
+            if self.run.mode == "hook":
                 told = f"run {record.run} went on inside an agent session, which keeps its own"
                 step = f"Open session {self.run.session}; what came of it: `ralph report`."
             raise InputError(told, step)

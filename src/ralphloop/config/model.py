@@ -117,7 +117,7 @@ class LimitsSection(Section):
     max_story_share: Part = 0.5  # of the limits above, while another story could run
     reserve: Share = 0.0  # of each usage window, left for the person
     until: Clock = ""  # a time of day at which a session ends
-    on_usage_limit: OnUsageLimit = OnUsageLimit.WAIT
+    on_usage_limit: OnUsageLimit = "wait"
     backoff: Duration = 5.0  # after the first outage; doubles with each, at most 5 minutes
 
 
@@ -230,7 +230,7 @@ def settings() -> dict[str, Setting]:
     return found
 
 
-def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:
+def policy_of(config: Config, *, mode: Mode = "script") -> Policy:
     limits = (name for name in Limits.__struct_fields__ if hasattr(config.limits, name))
     return Policy(
         **msgspec.structs.asdict(config.circuit),

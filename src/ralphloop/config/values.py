@@ -9,7 +9,6 @@ import re
 import reprlib
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from enum import EnumType
 from typing import Literal, get_args, get_origin
 
 import msgspec
@@ -173,8 +172,6 @@ def _variables(raw: object) -> object:
 def _enum_words(kind: object) -> tuple[str, ...]:
     if get_origin(kind) is Literal:
         return get_args(kind)
-    if isinstance(kind, EnumType):
-        return tuple(map(str, kind))
     return next((words for part in get_args(kind) if (words := _enum_words(part))), ())
 
 

@@ -12,7 +12,7 @@ closes HALF_OPEN.  A story that begins to wait for a person counts for the same 
 from msgspec.structs import replace
 
 from ralphloop.core.model import Circuit, Transition, Value
-from ralphloop.core.policy import Policy, Preset
+from ralphloop.core.policy import Policy
 
 MAX_HISTORY = 50
 
@@ -104,7 +104,7 @@ def moves(before: BreakerState, after: BreakerState) -> tuple[Transition, ...]:
 
 
 def _target(state: BreakerState, seen: BreakerInput, policy: Policy) -> tuple[Circuit, str]:
-    strict = policy.preset is Preset.STRICT
+    strict = policy.preset == "strict"
     if not seen.infrastructure and 0 < policy.same_error_threshold <= state.same_error:
         return Circuit.OPEN, f"same error {state.same_error} times in a row: {state.last_error}"
     if seen.waits and not seen.progress:

@@ -17,9 +17,6 @@ from ralphloop.core.policy import (
     REFUSALS,
     SILENT_STALLS,
     STARTUP_ERRORS,
-    ExitGate,
-    Mode,
-    OnUsageLimit,
     reached,
 )
 from ralphloop.core.progress import failed_checks, normalise_reply
@@ -112,9 +109,9 @@ def _over(state: RunState, story: StoryState, one: Weighed) -> _Rules:
     if one.may_end_run:
         rest = f", {counted(left, 'story', 'stays')} open" if left else ""
         yield ExitDecision.PROJECT_COMPLETE, f"the passed task may end the run{rest}"
-    if one.policy.mode is Mode.HOOK and has_promise(one.result.response.final_text or ""):
+    if one.policy.mode == "hook" and has_promise(one.result.response.final_text or ""):
         yield ExitDecision.PROJECT_COMPLETE, "the completion promise was given"
-    enough = MIN_INDICATORS if one.policy.exit_gate is ExitGate.DUAL else 0
+    enough = MIN_INDICATORS if one.policy.exit_gate == "dual" else 0
     if analysis.exit_signal and analysis.indicators.count >= enough:
         signs = analysis.indicators.named or "none"
         yield ExitDecision.PROJECT_COMPLETE, f"{_SAYS}; signs of it: {signs}"
@@ -140,7 +137,7 @@ def _used_up(state: RunState, story: StoryState, one: Weighed) -> _Rules:
     if story.saturated and (one.evidence.stories.total is None or _runnable(story, one) <= 0):
         row = one.policy.test_saturation
         yield ExitDecision.TEST_SATURATION, f"{row} iterations in a row only worked on tests"
-    if one.policy.on_usage_limit is OnUsageLimit.STOP and not one.evidence.fallback:
+    if one.policy.on_usage_limit == "stop" and not one.evidence.fallback:
         if one.analysis.outcome is Outcome.USAGE_LIMIT:
             yield ExitDecision.USAGE_LIMIT, "the usage limit is reached"
         full = too_full(state.quota, limits.reserve, agent=one.start.agent, at=at)

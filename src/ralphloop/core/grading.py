@@ -5,6 +5,7 @@ without the story and green with it, and nothing that is doubted or for a person
 """
 
 from enum import StrEnum
+from typing import Literal
 
 from ralphloop.core.model import CheckResult, CheckStatus, Value
 from ralphloop.core.proof import Trial
@@ -23,12 +24,9 @@ class Grade(StrEnum):
     BY_HAND = "by hand"  # a person said so
 
 
-class ChangedTests(StrEnum):
-    """What follows where tests expect something else, or went with their code."""
-
-    SHOW = "show"  # at most `checked`, and shown
-    REVIEW = "review"  # it needs review
-    ASK = "ask"  # the agent is asked first
+# What follows where tests expect something else, or went with their code: at most `checked`, and
+# shown; it needs review; the agent is asked first.
+ChangedTests = Literal["show", "review", "ask"]
 
 
 class Proof(Value, kw_only=True):
@@ -40,7 +38,7 @@ class Proof(Value, kw_only=True):
     verify_was: CheckStatus | None = None  # before the story's first start; None: not known
     turned_green: tuple[str, ...] = ()  # checks and named tests that were red before the run
     trial: Trial = Trial()
-    changed_tests: ChangedTests = ChangedTests.SHOW
+    changed_tests: ChangedTests = "show"
     doubts: tuple[str, ...] = ()  # found beside the tests: stories, settings, history, scripts
     challenged: tuple[str, ...] = ()  # what was put to the agent before
 
@@ -70,12 +68,12 @@ def judge_story(proof: Proof) -> StoryVerdict:
     if made_up := proof.trial.contradictions:
         return _no(*made_up, asked=made_up)
     trial, look_at = proof.trial, proof.trial.look_at
-    asked = look_at if proof.changed_tests is ChangedTests.ASK else ()
+    asked = look_at if proof.changed_tests == "ask" else ()
     findings = (*proof.doubts, *trial.challenges, *asked)  # what the agent has to answer for
     known = {_key(finding) for finding in proof.challenged}  # was put to the agent before
     if any(_key(finding) not in known for finding in findings):
         return _no(*(f"challenged: {finding}" for finding in findings), asked=findings)
-    if findings or (proof.changed_tests is ChangedTests.REVIEW and look_at):
+    if findings or (proof.changed_tests == "review" and look_at):
         return _yes(proof, Grade.NEEDS_REVIEW, *(findings or look_at))
     return _graded(proof)
 

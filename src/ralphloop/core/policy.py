@@ -3,8 +3,7 @@
 `Limits` are totals of the session and survive restarts: what is left is computed from the journal.
 """
 
-from enum import StrEnum
-from typing import Self
+from typing import Literal, Self
 
 import msgspec
 
@@ -162,37 +161,18 @@ def quota_wait(resets_at: float | None, now: float, outages: int) -> float:
     return resets_at - now + RESET_MARGIN_S
 
 
-class ExitGate(StrEnum):
-    DUAL = "dual"  # EXIT_SIGNAL and at least two indicators
-    EXPLICIT = "explicit"  # EXIT_SIGNAL alone
-
-
-class OnUsageLimit(StrEnum):
-    WAIT = "wait"
-    STOP = "stop"
-
-
-class Experiments(StrEnum):
-    AUTO = "auto"  # within a share of the check's own time
-    ALWAYS = "always"
-    OFF = "off"
-
-
-class Mode(StrEnum):
-    SCRIPT = "script"
-    HOOK = "hook"
-
-
-class Preset(StrEnum):
-    STANDARD = "standard"
-    STRICT = "strict"
+ExitGate = Literal["dual", "explicit"]  # EXIT_SIGNAL with two indicators at least, or alone
+OnUsageLimit = Literal["wait", "stop"]
+Experiments = Literal["auto", "always", "off"]  # auto: within a share of the check's own time
+Mode = Literal["script", "hook"]
+Preset = Literal["standard", "strict"]
 
 
 class Policy(Value, kw_only=True, forbid_unknown_fields=True):
     """What counts as stuck, done and too much; 0 switches a limit off."""
 
-    preset: Preset = Preset.STANDARD
-    exit_gate: ExitGate = ExitGate.DUAL
+    preset: Preset = "standard"
+    exit_gate: ExitGate = "dual"
     no_progress_threshold: int = 3
     same_error_threshold: int = 5
     output_decline_percent: int = 70
@@ -203,12 +183,12 @@ class Policy(Value, kw_only=True, forbid_unknown_fields=True):
     interim_checks: int = 5  # every so many unclaimed iterations in a row the checks run
     limits: Limits = Limits()
     ask_for_status: bool = True  # an answer without its block is put back to the agent, once
-    experiments: Experiments = Experiments.AUTO
-    changed_tests: ChangedTests = ChangedTests.SHOW
+    experiments: Experiments = "auto"
+    changed_tests: ChangedTests = "show"
     doubts: bool = False  # a command may doubt what is green
     commits: bool = True  # a passed story gets a commit of its own
-    on_usage_limit: OnUsageLimit = OnUsageLimit.WAIT
-    mode: Mode = Mode.SCRIPT
+    on_usage_limit: OnUsageLimit = "wait"
+    mode: Mode = "script"
 
 
 MIN_INDICATORS = 2  # of the dual gate

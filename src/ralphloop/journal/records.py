@@ -16,6 +16,7 @@ from ralphloop.core.events import LoopEvent
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import AnyEffect, Iteration
 from ralphloop.core.model import CheckResult
+from ralphloop.core.policy import Mode
 from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent, Totals
 
@@ -45,7 +46,7 @@ class RequestStatus(StrEnum):
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     started_at: float
-    mode: str = "script"  # or hook
+    mode: Mode = "script"
     session: str = ""  # hook mode: the agent session that carries the loop
     prd_path: str = ""
     branch: str = ""

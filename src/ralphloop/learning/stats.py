@@ -19,7 +19,7 @@ from ralphloop.config.model import Config, LearningSection, policy_of
 from ralphloop.core import readable
 from ralphloop.core.iteration import LearningShare
 from ralphloop.core.model import Outcome, Value
-from ralphloop.core.policy import Policy, Preset
+from ralphloop.core.policy import Policy
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
 from ralphloop.learning import store
@@ -148,7 +148,7 @@ def _add_iteration(stats: Stats, iteration: IterationRecord, work: TrialStory) -
 def _add_runaways(stats: Stats, policy: Policy, finished: Sequence[IterationRecord]) -> None:
     """Starts in a row on one story that came to nothing; outages are no starts."""
     threshold = policy.no_progress_threshold
-    longest = threshold + (policy.preset is not Preset.STRICT)  # HALF_OPEN is one
+    longest = threshold + (policy.preset != "strict")  # HALF_OPEN is one
     starts = [one for one in finished if not Outcome(one.outcome).is_infrastructure]
     for (_, progress), row in groupby(
         starts, key=lambda one: (one.story, one.record.analysis.progress)

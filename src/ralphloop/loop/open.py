@@ -240,7 +240,7 @@ def _begun(runner: Runner, old: Runner | None) -> Steps[Runner]:
         RunRecord(
             id=runner.run,
             started_at=runner.clock(),
-            mode=str(setup.policy.mode),
+            mode=setup.policy.mode,
             session=setup.options.session,
             prd_path=setup.source_name,
             branch=frozen.branch,

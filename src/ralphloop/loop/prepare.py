@@ -13,7 +13,7 @@ import msgspec
 from ralphloop.config.model import AgentSection, Config, policy_of
 from ralphloop.core.model import Story, Value
 from ralphloop.core.planning import rungs_in_order
-from ralphloop.core.policy import Mode, Policy
+from ralphloop.core.policy import Policy
 from ralphloop.errors import AgentUnavailable, Finding, InputError, RepositoryError, unreadable
 from ralphloop.journal.queries import JournalReader
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
@@ -188,7 +188,7 @@ def assemble(
         options=options,
         project=project,
         config=config,
-        policy=policy_of(config, mode=Mode.HOOK if by_hook else Mode.SCRIPT),
+        policy=policy_of(config, mode="hook" if by_hook else "script"),
         repo=repo.scoped(scope) if repo else None,
         stories=stories,
         # The project, or where a link of the user's own led before any agent ran.

@@ -14,7 +14,6 @@ from ralphloop.agents.environment import find_program
 from ralphloop.agents.prices import cost_problems
 from ralphloop.core.events import Preflight
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.core.policy import Experiments
 from ralphloop.core.run_state import Frozen
 from ralphloop.errors import (
     AgentUnavailable,
@@ -94,7 +93,7 @@ def _with_our_test(
     """The baseline with what a failing test of ours makes of each green check."""
     setup, tried = runner.setup, list(baseline)
     in_a_hurry = runner.patience and sum(it.duration_s for it in baseline) > _HURRY_S
-    if setup.policy.experiments is Experiments.OFF or in_a_hurry:
+    if setup.policy.experiments == "off" or in_a_hurry:
         return baseline
     root, note, checks = setup.project.root, setup.project.directory / CANARY, setup.config.checks
     for number, (argv, result) in enumerate(zip(checks.commands, baseline, strict=False)):

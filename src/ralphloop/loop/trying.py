@@ -16,7 +16,6 @@ import msgspec
 from ralphloop.atomic import kill_point
 from ralphloop.core.events import ExperimentBegun, ExperimentEnded
 from ralphloop.core.model import CheckResult, CheckStatus, Evidence
-from ralphloop.core.policy import Experiments
 from ralphloop.core.proof import (
     Canary,
     Runs,
@@ -275,7 +274,7 @@ class _Lab:
         """Whether there is a way and enough time; from here on it runs."""
         runner, repo, sides = self.runner, self.runner.setup.repo, self.sides
         wanted = runner.policy.experiments
-        if wanted is Experiments.OFF:
+        if wanted == "off":
             raise _Impossible
         if repo is None or runner.setup.shares:
             raise _Impossible("others work here too" if repo else "there is no git repository")
@@ -284,7 +283,7 @@ class _Lab:
             raise _Impossible(why)
         baseline = {it.name: it.duration_s for it in runner.session.frozen.baseline}
         share = _SHARES[alone] * baseline.get(self.now.name, self.now.duration_s)
-        is_free = wanted is Experiments.ALWAYS
+        is_free = wanted == "always"
         room = 4 * runner.config.checks.timeout if is_free else max(_LEAST_S, share)
         left = runner.patience.left() if runner.patience else room
         if left < min(room, share + 1):
