@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ralphloop.core.model import Outcome, OutputFormat
+from ralphloop.core.model import Outcome
 from ralphloop.readers import read
 from tests.agents.events import FALSE_BLOCK, TRUE_BLOCK, init, item, lines, result, said, text
 
@@ -53,9 +53,9 @@ def test_the_answer_is_found_in_any_dress(output: bytes, agent: str) -> None:
 
 def test_arrays_are_told_from_lines() -> None:
     """The array of `json --verbose` is its own format."""
-    assert read(json.dumps(STREAM).encode()).format is OutputFormat.JSON_ARRAY
-    assert read(lines(*STREAM)).format is OutputFormat.JSONL
-    assert read(json.dumps(RESULT, indent=2).encode()).format is OutputFormat.JSON
+    assert read(json.dumps(STREAM).encode()).format == "json_array"
+    assert read(lines(*STREAM)).format == "jsonl"
+    assert read(json.dumps(RESULT, indent=2).encode()).format == "json"
 
 
 def test_an_event_injected_into_a_line_costs_that_line_only() -> None:
@@ -84,7 +84,7 @@ def test_a_cut_object_is_text_without_a_claim(agent: str) -> None:
     assert got.outcome is Outcome.ERROR
     assert got.final_text is None
     assert not got.status_is_final
-    assert got.format is OutputFormat.TEXT
+    assert got.format == "text"
     assert any("malformed" in warning for warning in got.warnings)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ralphloop.core.model import OutputFormat, Response
+from ralphloop.core.model import Response
 from ralphloop.readers import read, reader_for
 
 HERE = Path(__file__).parent
@@ -82,7 +82,7 @@ def test_a_glance_is_as_good_as_a_look(name: str) -> None:
 def test_the_dialect_is_detected(name: str) -> None:
     """Without the agent's name, events are read by the right dialect and text as text."""
     named, detected = response(name), response(name, "auto")
-    if named.format is OutputFormat.TEXT:
+    if named.format == "text":
         assert detected.reader == "text"
     else:
         assert detected == named
@@ -96,12 +96,12 @@ def test_only_estimates_are_marked() -> None:
 
 def test_formats_on_the_wire() -> None:
     """Text, one object, an array and JSON Lines are told apart."""
-    assert response("claude/text").format is OutputFormat.TEXT
-    assert response("claude/json").format is OutputFormat.JSON
-    assert response("gemini/json").format is OutputFormat.JSON
-    assert response("claude/json_verbose").format is OutputFormat.JSON_ARRAY
-    assert response("claude/stream_json").format is OutputFormat.JSONL
-    assert response("claude/kill_sigkill_stream").format is OutputFormat.JSONL
+    assert response("claude/text").format == "text"
+    assert response("claude/json").format == "json"
+    assert response("gemini/json").format == "json"
+    assert response("claude/json_verbose").format == "json_array"
+    assert response("claude/stream_json").format == "jsonl"
+    assert response("claude/kill_sigkill_stream").format == "jsonl"
 
 
 def test_resumed_starts_cost_what_they_alone_cost() -> None:

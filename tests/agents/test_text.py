@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.core.model import Outcome, OutputFormat
+from ralphloop.core.model import Outcome
 from ralphloop.readers import read, reader_for
 from tests.agents.events import NOW, TRUE_BLOCK
 
@@ -104,7 +104,7 @@ def test_the_whole_output_is_the_final_message() -> None:
     got = read(f"Notes.\n\n{TRUE_BLOCK}\n".encode(), agent="text")
     assert got.final_text == got.text
     assert got.status_is_final
-    assert got.format is OutputFormat.TEXT
+    assert got.format == "text"
 
 
 def test_text_is_never_taken_for_events() -> None:

@@ -27,7 +27,7 @@ from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import CIRCUIT_KEY
-from ralphloop.journal.records import RequestStatus, RunStatus, Wish
+from ralphloop.journal.records import RunStatus, Wish
 from ralphloop.journal.views import CIRCUIT_VIEW, circuit_view, publish
 from ralphloop.loop.between import ask_between_runs
 from ralphloop.night.look import look, reading
@@ -158,15 +158,15 @@ def asked(project: Project, kind: str, wish: Wish) -> str:
     while True:
         with reading(project) as journal:
             found = journal.find_request(request)
-        if found is not None and found.status is not RequestStatus.PENDING:
+        if found is not None and found.status != "pending":
             break
         if time.monotonic() >= deadline:
             verb = _VERBS.get(kind, kind)
             return f"run {holder.run} was asked to {verb}; it answers when this iteration ends"
         time.sleep(_STEP_S)
-    if found.status is RequestStatus.VOID:
+    if found.status == "void":
         return f"run {holder.run} ended before it could answer"
-    if found.status is RequestStatus.REFUSED:
+    if found.status == "refused":
         raise UsageError(found.answer, "`ralph status` and `ralph stories` show how it stands.")
     return f"run {holder.run}: {found.answer}"
 

@@ -22,6 +22,8 @@ from ralphloop.text.status_block import Status, StatusBlock
 
 # --- words -----------------------------------------------------------------------------------
 
+OutputFormat = Literal["text", "json", "json_array", "jsonl"]
+
 
 class Outcome(StrEnum):
     COMPLETED = "completed"
@@ -59,13 +61,6 @@ _IN_WORDS = {
     Outcome.STARTUP_ERROR: "did not start",
 }
 _INFRASTRUCTURE = frozenset("usage_limit transient fatal interrupted killed startup_error".split())
-
-
-class OutputFormat(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    JSON_ARRAY = "json_array"
-    JSONL = "jsonl"
 
 
 class ExitDecision(StrEnum):
@@ -170,7 +165,7 @@ class Response(Value, kw_only=True):
     """One agent start as its own output tells it."""
 
     reader: str
-    format: OutputFormat = OutputFormat.TEXT
+    format: OutputFormat = "text"
     outcome: Outcome
     reason: str = ""  # why this outcome, one line
     status: StatusBlock | None = None

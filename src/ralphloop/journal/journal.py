@@ -30,7 +30,6 @@ from ralphloop.journal.queries import ASKINGS_KEY, CIRCUIT_KEY, IS_ERRAND, PARTS
 from ralphloop.journal.records import (
     FinishedIteration,
     IterationRecord,
-    RequestStatus,
     RunRecord,
     RunStatus,
     json_text,
@@ -258,8 +257,8 @@ class Journal(Queries):
                 "UPDATE requests SET status = ?, answer = ?, answered_at = ?"
                 " WHERE id = ? AND status = 'pending'"
             )
-            status = RequestStatus.REFUSED if refused else RequestStatus.ANSWERED
-            return db.run(sql, (str(status), answer, now, request)) == 1
+            status = "refused" if refused else "answered"
+            return db.run(sql, (status, answer, now, request)) == 1
 
 
 _ADD_TOTALS = (

@@ -7,7 +7,7 @@ surrogate pairs, endless numbers): a night must not end because one could not be
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -34,13 +34,6 @@ class RunStatus(StrEnum):
     def is_unfinished(self) -> bool:
         """True where `--continue` has something to go on with."""
         return self in (RunStatus.RUNNING, RunStatus.STOPPED)
-
-
-class RequestStatus(StrEnum):
-    PENDING = "pending"
-    ANSWERED = "answered"
-    REFUSED = "refused"  # answered too, and nothing was done
-    VOID = "void"
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +130,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     kind: str
     payload: Wish
-    status: RequestStatus
+    # A refused one is answered too, and nothing was done.
+    status: Literal["pending", "answered", "refused", "void"]
     answered_at: float | None
     answer: str
 

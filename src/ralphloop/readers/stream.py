@@ -124,12 +124,12 @@ class Reader:
 
     def _format(self) -> OutputFormat:
         if not self._accepted:
-            return OutputFormat.TEXT
+            return "text"
         if self._array:
-            return OutputFormat.JSON_ARRAY
+            return "json_array"
         # The first line of a stream is not a whole answer.
         whole = self._accepted == 1 and self.dialect.result_seen
-        return OutputFormat.JSON if whole else OutputFormat.JSONL
+        return "json" if whole else "jsonl"
 
     # --- lines -------------------------------------------------------------------------------
 
