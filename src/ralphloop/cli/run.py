@@ -165,10 +165,9 @@ def show_plan(setup: Setup) -> None:
     if not resume or ended in (ExitDecision.BLOCKED, ExitDecision.TEST_SATURATION):
         session.state = Reopened(waiting_only=resume).applied(session.state, setup.policy)
     session.desk = session.desk if resume else Desk()
-    choice = choose(stories, session.stories, only=setup.options.only) if stories else None
+    story = choose(stories, session.stories, only=setup.options.only) if stories else None
     prompt = None
-    if choice or stories is None:
-        story = choice.story if choice else None
+    if story or stories is None:
         learned = carried_for(setup, story, setup.crew[0]).text
         prompt = brief(setup, session, story, stories, learned=learned)
     # Where commits would land, and how a run would come there.

@@ -36,12 +36,7 @@ def rank(story: Story) -> tuple[bool, int | float, int]:
     return (story.priority is None, story.priority or 0, story.index)
 
 
-class Choice(Value, kw_only=True):
-    story: Story
-    second_chance: bool = False
-
-
-def choose(stories: StoryList, states: States, *, only: str | None = None) -> Choice | None:
+def choose(stories: StoryList, states: States, *, only: str | None = None) -> Story | None:
     """Dependency-ready, by priority, by file order; then stories set aside, once more each."""
     return next(iter(assign(stories, states, room=1, only=only).starts), None)
 
@@ -55,7 +50,7 @@ BUSY = "every lane is busy"
 class Plan(Value, kw_only=True):
     """What starts now beside what is in flight, and what waits, each with the reason."""
 
-    starts: tuple[Choice, ...] = ()
+    starts: tuple[Story, ...] = ()
     waits: dict[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -77,9 +72,9 @@ def assign(
     able = [s for s in ready(stories, unavailable=flying) if only in (None, s.id)]
     waiting = [s for s in able if known[s.id].standing is not Standing.BLOCKED]
     fresh = [s for s in waiting if known[s.id].standing is not Standing.SET_ASIDE]
-    starts, there = list[Choice](), [s for s in stories.stories if s.id in flying]
-    if again := not (fresh or flying):
-        fresh = [s for s in waiting if not known[s.id].second_chance][:1]
+    starts, there = list[Story](), [s for s in stories.stories if s.id in flying]
+    if not (fresh or flying):
+        fresh = [s for s in waiting if known[s.id].has_a_chance][:1]
     while len(starts) < room:
         free = [one for one in fresh if not _must_wait(one, there, states)]
         if not free:
@@ -87,7 +82,7 @@ def assign(
         story = min(free, key=lambda s: (not known[s.id].lost, bool(collides(s, there, states))))
         fresh.remove(story)
         there.append(story)
-        starts.append(Choice(story=story, second_chance=again))
+        starts.append(story)
     waits = {}
     for story in fresh:
         other = collides(story, there, states)
@@ -182,11 +177,7 @@ def rungs_in_order(failed: int, count: int) -> list[int]:
 def runnable_besides(stories: StoryList, states: States, story_id: str | None) -> int:
     """How many other stories could be worked on now, second chances included."""
     others = (state_of(states, one.id) for one in ready(stories) if one.id != story_id)
-    return sum(
-        state.standing is Standing.OPEN
-        or (state.standing is Standing.SET_ASIDE and not state.second_chance)
-        for state in others
-    )
+    return sum(state.standing is Standing.OPEN or state.has_a_chance for state in others)
 
 
 # --- when nothing can run --------------------------------------------------------------------

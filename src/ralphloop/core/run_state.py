@@ -80,6 +80,11 @@ class StoryState(Value, kw_only=True):
         """Nobody works on it for now."""
         return self.saturated or self.standing in (Standing.BLOCKED, Standing.SET_ASIDE)
 
+    @property
+    def has_a_chance(self) -> bool:
+        """Set aside, and its second chance is yet to come."""
+        return self.standing is Standing.SET_ASIDE and not self.second_chance
+
     def fresh_conversation(self) -> Self:
         """The state for a start that does not go on with the agent's own conversation."""
         return msgspec.structs.replace(self, session_id="", session_agent="", session_usage=Usage())

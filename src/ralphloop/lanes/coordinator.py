@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import TypeVar
 
 from ralphloop.core.events import Landing, Waiting
-from ralphloop.core.model import Decision, ExitDecision, StoryList
-from ralphloop.core.planning import IDLE, Choice, Plan, assign, room_for
+from ralphloop.core.model import Decision, ExitDecision, Story, StoryList
+from ralphloop.core.planning import IDLE, Plan, assign, room_for
 from ralphloop.core.policy import HOUR, reached
 from ralphloop.errors import InputError, RalphError
 from ralphloop.lanes.landing import concluded, stopped
@@ -88,10 +88,10 @@ class Coordinator:
                 while (stories := self._listed()) is None:
                     if decision := await hold(self.runner, "the story file cannot be read"):
                         return decision
-                for choice in self.plan(stories).starts:
-                    lane = await asyncio.to_thread(self._free_lane, choice.story.id)
-                    lane.busy = choice.story.id
-                    self._tasks[asyncio.create_task(self._work(lane, choice))] = lane
+                for story in self.plan(stories).starts:
+                    lane = await asyncio.to_thread(self._free_lane, story.id)
+                    lane.busy = story.id
+                    self._tasks[asyncio.create_task(self._work(lane, story))] = lane
                 return None
             except RalphError as error:
                 if not (full := self._no_room(error)):
@@ -167,16 +167,16 @@ class Coordinator:
 
     # --- one iteration ---
 
-    async def _work(self, lane: Lane, choice: Choice) -> Decision | None:
+    async def _work(self, lane: Lane, story: Story) -> Decision | None:
         """One start of the agent in a lane, to its landing; a decision where it ends the run."""
         runner, judged = lane.runner, None
         runner.share = lambda left: self.share(lane, left)
         try:
-            await self._with_room(lambda: take_up(self.yard, lane, choice))
-            await beside(saw_verify(runner, choice.story))
+            await self._with_room(lambda: take_up(self.yard, lane, story))
+            await beside(saw_verify(runner, story))
             if runner.stop.requested:
                 return runner.interrupted
-            begun = begin(runner, choice.story, runner.as_known(runner.story_list()))
+            begun = begin(runner, story, runner.as_known(runner.story_list()))
             watch(self.yard, lane, begun)
             result = await run_agent(runner, begun)
             if await asyncio.to_thread(bring_back, lane.place):

@@ -15,7 +15,6 @@ import msgspec
 from ralphloop.atomic import write_atomic
 from ralphloop.core.interventions import TakenIntoLane
 from ralphloop.core.model import CheckStatus, Story
-from ralphloop.core.planning import Choice
 from ralphloop.core.run_state import Book, LaneNote, Standing
 from ralphloop.core.totals import Spent
 from ralphloop.errors import InputError, RepositoryError, UsageError
@@ -175,9 +174,9 @@ def setup_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -
 # --- what happens to a lane ------------------------------------------------------------------
 
 
-def take_up(yard: Yard, lane: Lane, choice: Choice) -> Steps[None]:
+def take_up(yard: Yard, lane: Lane, story: Story) -> Steps[None]:
     """Make the lane hold the story's work on the commit where the story begins."""
-    story, number, runner = choice.story, lane.number, lane.runner
+    number, runner = lane.number, lane.runner
     state = runner.session.story(story.id)
     if yard.note(number).onto:
         yield from finish_move(yard, lane)
@@ -205,7 +204,7 @@ def take_up(yard: Yard, lane: Lane, choice: Choice) -> Steps[None]:
         yield from finish_move(yard, lane)
         yield from made_ready(yard, lane.place)
     _bring_files(yard, lane, story)
-    if choice.second_chance:
+    if runner.session.story(story.id).has_a_chance:
         runner.intervene(second_chance(runner, story.id))
 
 

@@ -90,13 +90,13 @@ def choose_next(runner: Runner) -> tuple[Story | None, StoryList | None] | Decis
     stories = listed(runner)
     if stories is None:
         return None, None
-    choice = choose(stories, runner.session.stories, only=runner.setup.options.only)
-    if choice is None:
+    story = choose(stories, runner.session.stories, only=runner.setup.options.only)
+    if story is None:
         decision = by_name(runner, IDLE)
         return choose_next(runner) if decision is IDLE else decision
-    if choice.second_chance:
-        runner.intervene(second_chance(runner, choice.story.id))
-    return choice.story, stories
+    if runner.session.story(story.id).has_a_chance:
+        runner.intervene(second_chance(runner, story.id))
+    return story, stories
 
 
 def listed(runner: Runner) -> StoryList | None:

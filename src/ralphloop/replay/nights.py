@@ -103,10 +103,8 @@ class _Fold(msgspec.Struct):
 
     def change(self, change: AnyIntervention) -> None:
         """What no iteration did; a second chance is given only to what is set aside here too."""
-        if isinstance(change, SecondChance):
-            story = self.state.story(change.story)
-            if story.standing is not Standing.SET_ASIDE or story.second_chance:
-                return
+        if isinstance(change, SecondChance) and not self.state.story(change.story).has_a_chance:
+            return
         self.state = change.applied(self.state, self.policy)
         if not isinstance(change, Committed | LeftoversSaved | VerifyRan):
             self.ended = None  # a person went on; those three are the loop's own
