@@ -47,15 +47,10 @@ class CaseEvidence(Value, kw_only=True):
     trial: Trial | None = None  # what its tests said crosswise: then the step judges the story
 
 
-class CaseIteration(Value, kw_only=True):
+class CaseIteration(ProcessEnd, kw_only=True):
     output: str = ""
     asked: str | None = None  # what it answered when it was asked for the missing block
     stderr: str = ""
-    exit_code: int | None = 0
-    timed_out: bool = False
-    stalled: bool = False
-    out_of_time: bool = False
-    duration_s: float = 0.0
     story: str | None = None
     story_about_tests: bool = False
     story_exit_signal: bool = False
@@ -130,7 +125,7 @@ class CaseRun:
         known, name = self.state.story(iteration.story), iteration.story or "the story"
         story = Story(id=name, title=name, index=0) if evidence.trial is not None else None
         start = Start(state=known, story=story)
-        ways = ("exit_code", "timed_out", "stalled", "out_of_time", "duration_s")
+        ways = ProcessEnd.__struct_fields__
         end = ProcessEnd(**{way: getattr(iteration, way) for way in ways})
         response = self._read(iteration.output, iteration.exit_code, iteration.stderr)
         result = Result(response=response, end=end, can_be_asked=iteration.asked is not None)
