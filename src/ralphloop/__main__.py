@@ -1,7 +1,5 @@
 """The way in: what must be fast is answered before the command line framework is imported."""
 
-from __future__ import annotations
-
 import sys
 
 
