@@ -80,7 +80,7 @@ def left_behind(box: Sandbox) -> dict[str, Any]:
         run = journal.latest_run()
         assert run is not None
         states = journal.story_states(run.id).items()
-    grades = {name: (one.get("standing"), one.get("grade")) for name, one in sorted(states)}
+    grades = {name: (one.standing, one.grade) for name, one in states}
     apart = ("progress.txt", "ralph.toml")  # entries come in the order of landing
     files = [line for line in tree if not line.endswith(apart)]
     return {"files": files, "marks": marks, "grades": grades, "dirty": box.git("status", "-s")}

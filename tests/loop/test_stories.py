@@ -29,7 +29,7 @@ def known_grades(box: Sandbox) -> dict[str, str]:
         run = journal.latest_run()
         assert run is not None
         states = journal.story_states(run.id)
-    return {name: str(state["grade"]) for name, state in states.items()}
+    return {name: state.grade for name, state in states.items()}
 
 
 def test_nothing_is_owed_once_a_run_has_ended(tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ class Night:
         if passed:
             grade = state["grade"]
             self.tell("story_passed", self.n, story=story, grade=grade, reasons=[reason])
-            done = [key for key, one in self.journal.story_states(RUN).items() if one.get("grade")]
+            done = [key for key, one in self.journal.story_states(RUN).items() if one.grade]
             self.write_stories(*done)
 
     def passes(self, story: str, grade: str = "verified") -> None:

@@ -12,6 +12,7 @@ import msgspec
 from ralphloop.core.events import LoopEvent, event_of
 from ralphloop.core.iteration import AnyEffect, Iteration, SaveLeftovers
 from ralphloop.core.model import Story, StoryList
+from ralphloop.core.run_state import Standing
 from ralphloop.core.totals import Spent
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal
@@ -265,7 +266,7 @@ def told(
     run = journal.latest_run()
     assert run is not None
     states = journal.story_states(run.id).items()
-    passed = {story: True for story, state in states if state.get("standing") == "passed"}
+    passed = {story: True for story, state in states if state.standing is Standing.PASSED}
     project = Project(Path("shop"))
     night = look_at(
         project,

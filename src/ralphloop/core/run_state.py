@@ -124,10 +124,6 @@ def state_of(states: States, story_id: str | None) -> StoryState:
     return states.get(story_id or "", StoryState())
 
 
-def load_states(saved: Mapping[str, object]) -> dict[str, StoryState]:
-    return {story: msgspec.convert(state, type=StoryState) for story, state in saved.items()}
-
-
 def verify_was(state: StoryState, story: Story) -> CheckStatus | None:
     """What this very command showed before the first start; another one tells nothing."""
     seen = state.verify_before

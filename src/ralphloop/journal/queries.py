@@ -26,7 +26,6 @@ from ralphloop.journal.database import Database, open_for_reading
 from ralphloop.journal.records import (
     InterventionRecord,
     IterationRecord,
-    JsonValues,
     Request,
     ResumeCandidate,
     RunRecord,
@@ -46,6 +45,7 @@ CIRCUIT_KEY = "circuit"
 IS_ERRAND = f"(prd_path LIKE '{ERRANDS}%')"
 _R = TypeVar("_R", bound=msgspec.Struct)
 _P = TypeVar("_P", Frozen, Desk, RunState, Book)
+_Read = Callable[[object, type[Any]], Any]
 # What is kept of a run: what was fixed, what a person changed, for a replay the first state, lanes.
 PARTS = {Frozen: "frozen:{}", Desk: "desk:{}", RunState: "beginning:{}", Book: "lanes:{}"}
 _TABLES: dict[type[msgspec.Struct], str] = {
@@ -142,14 +142,11 @@ class Queries(Database):
                 "Start a new session with `ralph run`; story states are kept.",
             ) from None
 
-    def seen_session(
-        self, run: str, read: Callable[[object, type[Any]], Any] = readable
-    ) -> Session:
+    def seen_session(self, run: str, read: _Read = readable) -> Session:
         """The session for those who only look: what another version wrote, as far as it goes."""
         saved = self.row("SELECT state FROM states WHERE run = ?", (run,))
         frozen = read(self.meta(PARTS[Frozen].format(run)) or {}, Frozen)
-        states = self.story_states(run).items()
-        stories = {story: read(written, StoryState) for story, written in states}
+        stories = self.story_states(run, read)
         state = first_state(frozen, self.circuit(), stories)
         if saved is not None:
             kept = read(msgspec.json.decode(saved["state"]), RunState)
@@ -254,9 +251,9 @@ class Queries(Database):
     def interventions(self, run: str) -> list[InterventionRecord]:
         return self._all(InterventionRecord, "WHERE run = ? ORDER BY seq", run)
 
-    def story_states(self, run: str) -> dict[str, JsonValues]:
+    def story_states(self, run: str, read: _Read = msgspec.convert) -> dict[str, StoryState]:
         rows = self.rows("SELECT story, state FROM stories WHERE run = ?", (run,))
-        return {row["story"]: msgspec.json.decode(row["state"]) for row in rows}
+        return {row["story"]: read(msgspec.json.decode(row["state"]), StoryState) for row in rows}
 
     def meta(self, key: str) -> Any:
         """A value that outlives runs, such as the circuit's state; None where unset."""

@@ -18,7 +18,7 @@ from ralphloop.core.interventions import CircuitReset, Reopened
 from ralphloop.core.model import Circuit, Decision, ExitDecision
 from ralphloop.core.planning import ENDINGS, choose, unless_taken_away
 from ralphloop.core.policy import named
-from ralphloop.core.run_state import Session, Standing, first_state, load_states
+from ralphloop.core.run_state import Session, Standing, first_state
 from ralphloop.core.totals import spent_words, valid
 from ralphloop.errors import CircuitOpen, ExitCode, RalphError
 from ralphloop.journal.journal import Journal, new_run_id
@@ -230,7 +230,7 @@ def _begun(runner: Runner, old: Runner | None) -> Steps[Runner]:
     # What is dirty in the tree the last iteration of the last run ended in, we left.
     ours = frozenset(record.end_tree for record in newest if record.end_tree)
     # What the last run knew of its stories, also if it is over: their grades are still true.
-    known = load_states(journal.story_states(latest.id)) if latest else {}
+    known = journal.story_states(latest.id) if latest else {}
     report = yield from preflight(runner, ours=ours)
     frozen = session.frozen
     journal.save_part(runner.run, frozen)  # before the run exists: none is ever without its checks

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ralphloop.agents.environment import find_program
 from ralphloop.core.model import CheckResult, CheckStatus, Story
-from ralphloop.core.run_state import Standing, load_states
+from ralphloop.core.run_state import Standing
 from ralphloop.core.totals import money
 from ralphloop.errors import RalphError
 from ralphloop.night.look import reading
@@ -112,7 +112,7 @@ def past_stories(project: Project, listed: Iterable[Story]) -> list[Past]:
     with suppress(RalphError), reading(project) as journal:  # who needs it says what is wrong
         for run in reversed(journal.runs(_MOST_RUNS)):
             each = (run.totals.active_s - run.totals.waited_s) / max(1, run.totals.iterations)
-            for name, it in load_states(journal.story_states(run.id)).items():
+            for name, it in journal.story_states(run.id).items():
                 if it.standing is Standing.PASSED and it.iterations and name in known:
                     time = it.iterations * each
                     found[name] = Past(known[name], it.iterations, it.cost_usd, time)

@@ -23,7 +23,7 @@ from ralphloop.core.iteration import Iteration, KeptAnswer, Result, Start
 from ralphloop.core.model import CheckStatus, Decision, ExitDecision, Outcome, Value
 from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.proof import is_test_path
-from ralphloop.core.run_state import Book, RunState, Standing, StoryState, load_states
+from ralphloop.core.run_state import Book, RunState, Standing, StoryState
 from ralphloop.core.step import Step, step
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
@@ -86,7 +86,7 @@ def replay(
         starts.append(fold.start(record))
     for late in changes:
         fold.change(late.change)
-    kept, differing = load_states(journal.story_states(run)), {}
+    kept, differing = journal.story_states(run), {}
     for name in dict.fromkeys((*kept, *fold.state.stories)):
         was, now = kept.get(name, StoryState()), fold.state.story(name)
         if (was.standing, was.grade, was.attempts) != (now.standing, now.grade, now.attempts):
