@@ -56,7 +56,7 @@ def test_a_journal_of_version_1_loads(path: Path) -> None:
         assert [i.effects for i in journal.owed_effects()] == [(CommitStory(),)]
         assert journal.meta("circuit") == {"state": "HALF_OPEN"}
         assert journal.story_states("r1") == {"US-1": StoryState(attempts=1)}
-        assert [event.what.type for event in journal.events_since(0)] == ["run_started"]
+        assert [event.what.type for event in journal.events_since("r1", 0)] == ["run_started"]
         assert [request.kind for request in journal.pending_requests("r1")] == []
         journal.reopen_run("r1", now=1_794_744_500, pid=1)
 

@@ -215,7 +215,9 @@ def test_a_real_run_is_worth_one_message(tmp_path: Path) -> None:
     box = sandbox(tmp_path, agent, stories=[story("US-1"), story("US-2")])
     box.run()
     with JournalReader.open(box.root / ".ralph" / "journal.db") as journal:
-        events = journal.events_since(0)
+        run = journal.latest_run()
+        assert run is not None
+        events = journal.events_since(run.id, 0)
     decider = Decider()
     messages = [message for event in events if (message := decider.on_event(event))]
     assert [message.kind for message in messages] == ["blocked"]

@@ -274,13 +274,9 @@ class Queries(Database):
     def find_request(self, request: int) -> Request | None:
         return self._one(Request, "WHERE id = ?", request)
 
-    def events_since(
-        self, seq: int, limit: int = 500, *, run: str | None = None
-    ) -> list[LoopEvent]:
-        where = "seq > ?" if run is None else "seq > ? AND run = ?"
-        sql = f"SELECT * FROM events WHERE {where} ORDER BY seq LIMIT ?"  # noqa: S608
-        parameters = (seq, limit) if run is None else (seq, run, limit)
-        return [self._event(row) for row in self.rows(sql, parameters)]
+    def events_since(self, run: str, seq: int, limit: int = 500) -> list[LoopEvent]:
+        sql = "SELECT * FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"
+        return [self._event(row) for row in self.rows(sql, (run, seq, limit))]
 
     def last_events(self, run: str, limit: int) -> list[LoopEvent]:
         sql = "SELECT * FROM events WHERE run = ? ORDER BY seq DESC LIMIT ?"

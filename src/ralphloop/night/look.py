@@ -211,7 +211,7 @@ class Record:
         """What happened, in order; it may be pruned, then it is missing."""
         seq = seen = 0
         while seen < _MOST_EVENTS:
-            page = self.journal.events_since(seq, _EVENT_PAGE, run=self.run.id)
+            page = self.journal.events_since(self.run.id, seq, _EVENT_PAGE)
             if not page:
                 return
             yield from page

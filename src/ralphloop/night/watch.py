@@ -180,7 +180,7 @@ class Watch:
             self._seq = 0
             fresh = journal.last_events(run.id, EVENTS_READ)
         elif run is not None and written:
-            fresh = journal.events_since(self._seq, EVENTS_READ, run=run.id)
+            fresh = journal.events_since(run.id, self._seq, EVENTS_READ)
         self._seq = fresh[-1].seq if fresh else self._seq
         small = [isinstance(it.what, AgentStep) and it.what.kind != "result" for it in fresh]
         little = (fresh and all(small)) or not written
