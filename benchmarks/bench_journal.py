@@ -68,7 +68,7 @@ def ask(journal: Journal, root: Path) -> None:
     journal.pending_requests("r")
     run = journal.find_run("r")
     if run is not None:
-        view = session_view(run, RunState(), stories_completed=1, stories_failed=0)
+        view = session_view(run, RunState(), None)
         publish(root / ".ralph-session.json", view, root=root)
 
 

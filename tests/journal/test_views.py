@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerInput, BreakerState
 from ralphloop.core.iteration import AddProgress
-from ralphloop.core.model import Circuit, Transition
+from ralphloop.core.model import Circuit, Story, StoryList, Transition
 from ralphloop.core.policy import Policy
-from ralphloop.core.run_state import RunState
+from ralphloop.core.run_state import RunState, Standing, StoryState
 from ralphloop.core.totals import Totals
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.records import RunRecord, RunStatus
@@ -56,7 +56,13 @@ RUN = RunRecord(
     totals=Totals(iterations=15, tasks_completed=9, files_modified=40, commits=8),
 )
 OPENS_AT_ONCE = Policy(same_error_threshold=1)
-SESSION = session_view(RUN, RunState(commits=5), stories_completed=8, stories_failed=1)
+STORIES = StoryList(
+    stories=tuple(Story(id=f"US-{n}", title="", index=n, passes=n < 8) for n in range(10)),
+    source="prd.json",
+)
+ASIDE = StoryState(standing=Standing.SET_ASIDE)
+STATE = RunState(commits=5, stories={"US-7": ASIDE, "US-8": ASIDE, "of another list": ASIDE})
+SESSION = session_view(RUN, STATE, STORIES)
 ENTRY = AddProgress(at=NOON, task="US-003", outcome="passed", summary="Added the parser")
 
 

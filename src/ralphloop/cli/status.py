@@ -170,12 +170,7 @@ def status_data(night: Night) -> JsonValues:
         with reading(night.project) as journal:
             every = journal.every_iteration(run.id, brief=True)
             session = iteration_list(run, night.session.state, every)
-        session["session"] = session_view(
-            run,
-            night.session.state,
-            stories_completed=night.story_list.passed if night.story_list else 0,
-            stories_failed=night.count(Standing.SET_ASIDE, Standing.BLOCKED),
-        )
+        session["session"] = session_view(run, night.session.state, stories)
     return {
         "v": 1,
         "state": night.state,

@@ -16,8 +16,9 @@ import msgspec
 from ralphloop.atomic import append, write_atomic
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.iteration import AddProgress
+from ralphloop.core.model import StoryList
 from ralphloop.core.policy import Policy
-from ralphloop.core.run_state import RunState
+from ralphloop.core.run_state import RunState, Standing
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord, JsonValues, RunRecord, json_text
 from ralphloop.room import open_regular
@@ -39,17 +40,18 @@ _HEADER = re.compile(rb"## Iteration [0-9-]{1,20}")
 # --- content ---------------------------------------------------------------------------------
 
 
-def session_view(
-    run: RunRecord, state: RunState, *, stories_completed: int, stories_failed: int
-) -> JsonValues:
+def session_view(run: RunRecord, state: RunState, stories: StoryList | None) -> JsonValues:
     """`.ralph-session.json`: one run in numbers."""
+    # Of this list: what earlier ones left is another feature's.
+    left = [it.id for it in stories.stories if not it.passes] if stories else state.stories
+    standings = [state.story(name).standing for name in left]
     return {
         "session_id": run.id,
         "start_time": _moment(run.started_at),
         "last_activity": _moment(run.last_activity),
         "iterations": run.totals.iterations,
-        "stories_completed": stories_completed,
-        "stories_failed": stories_failed,
+        "stories_completed": stories.passed if stories else 0,
+        "stories_failed": sum(it in (Standing.SET_ASIDE, Standing.BLOCKED) for it in standings),
         "circuit_state": str(state.breaker.circuit),
         "prd_path": run.prd_path,
         **_session_totals(run, state),

@@ -305,21 +305,11 @@ class Runner(msgspec.Struct):
         if 0 <= self.clock() - self.published < every_s:
             return
         self.published = self.clock()
-        record, stories = self.journal.find_run(self.run), self.story_list()
+        record = self.journal.find_run(self.run)
         if record is None:
             return
         root, state = self.setup.project.directory.parent, self.session.state
-        failed = (Standing.SET_ASIDE, Standing.BLOCKED)
-        view = session_view(
-            record,
-            state,
-            stories_completed=stories.passed if stories else 0,
-            stories_failed=sum(  # of this list: what earlier ones left is another feature's
-                one.standing in failed
-                for story, one in state.stories.items()
-                if stories is None or stories.get(story)
-            ),
-        )
+        view = session_view(record, state, self.story_list())
         publish(root / SESSION_VIEW, view, root=root)
         circuit = circuit_view(state.breaker, self.setup.policy)
         publish(root / CIRCUIT_VIEW, circuit, root=root)
