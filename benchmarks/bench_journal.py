@@ -18,7 +18,7 @@ import msgspec
 from ralphloop.core.events import AgentStep, LoopEvent
 from ralphloop.core.iteration import AddProgress, Iteration
 from ralphloop.core.run_state import RunState
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
@@ -49,7 +49,7 @@ def iterate(journal: Journal, root: Path, n: int) -> None:
             outcome="completed",
             decision="continue",
             end_tree=f"{n:040}",
-            spent=Spent(cost_usd=0.01, output_tokens=100),
+            spent=Expense(cost_usd=0.01, output_tokens=100),
             record=RECORD,
             effects=(AddProgress(),),
             state=STATE,

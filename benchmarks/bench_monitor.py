@@ -27,7 +27,7 @@ import psutil
 
 from ralphloop.core.events import AgentStep, LoopEvent
 from ralphloop.core.iteration import Iteration
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
@@ -72,7 +72,7 @@ def iterate(journal: Journal, n: int, now: float) -> None:
             finished_at=now + 0.5,
             outcome="completed",
             decision="continue",
-            spent=Spent(cost_usd=0.01, output_tokens=100),
+            spent=Expense(cost_usd=0.01, output_tokens=100),
             record=msgspec.convert(
                 {"evidence": {"checks": [check]}, "response": {"final_text": "x" * 2_000}},
                 Iteration,

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 
 import msgspec
 
-from ralphloop.config.load import Loaded
+from ralphloop.config.load import LoadedConfig
 from ralphloop.config.model import Config, settings
 from ralphloop.config.values import toml_line, toml_value
 from ralphloop.core.model import Story
@@ -139,7 +139,7 @@ def not_trusted(grants: Sequence[Grant], lacking: Sequence[Grant], given: str = 
     )
 
 
-def handed_on(loaded: Loaded) -> tuple[str, ...]:
+def handed_on(loaded: LoadedConfig) -> tuple[str, ...]:
     """What the repository passes to the agent, for the start of a run: one line, and refusals."""
     agent, parts = loaded.config.agent, []
     for key, value in (
@@ -158,7 +158,7 @@ def handed_on(loaded: Loaded) -> tuple[str, ...]:
 
 
 def grants_of(
-    loaded: Loaded, root: Path, stories: Iterable[Story] = (), source: Path | None = None
+    loaded: LoadedConfig, root: Path, stories: Iterable[Story] = (), source: Path | None = None
 ) -> tuple[Grant, ...]:
     """Every line of the repository, as it is in force now, that needs a yes."""
     found = []

@@ -15,7 +15,7 @@ from ralphloop.config.load import load_config
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.policy import Mode
 from ralphloop.core.run_state import StoryState
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord, RunStatus
@@ -92,11 +92,13 @@ class Night:
         outcome: str = "completed",
         decision: str = "continue",
         status: str = "IN_PROGRESS",
-        spent: Spent | None = None,
+        spent: Expense | None = None,
         record: Mapping[str, Any] | None = None,
     ) -> Night:
         """The end of an iteration."""
-        cost = Spent(cost_usd=0.5, input_tokens=100, output_tokens=10, files_modified=2, commits=1)
+        cost = Expense(
+            cost_usd=0.5, input_tokens=100, output_tokens=10, files_modified=2, commits=1
+        )
         self.journal.finish_iteration(
             FinishedIteration(
                 run=self.run,

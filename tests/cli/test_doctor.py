@@ -67,7 +67,7 @@ class Place:
         subprocess.run(["git", *arguments], cwd=self.root, check=True, capture_output=True)
 
 
-class Diagnosis:
+class Sign:
     """What doctor said."""
 
     def __init__(self, run_ralph: RunRalph, place: Place, **env: str) -> None:
@@ -94,7 +94,7 @@ def place(tmp_path: Path) -> Place:
 
 def test_where_all_is_well_it_says_so(place: Place, run_ralph: RunRalph) -> None:
     """A ready project has no error, every area is named, and the exit code is 0."""
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert (found.code, found.errors) == (0, [])
     assert found.data["ok"] is True
     areas = {finding["area"] for finding in found.findings}
@@ -108,7 +108,7 @@ def test_where_all_is_well_it_says_so(place: Place, run_ralph: RunRalph) -> None
 def test_looking_changes_nothing(place: Place, run_ralph: RunRalph) -> None:
     """Doctor leaves no trace in the project."""
     before = {path for path in place.root.rglob("*") if ".git" not in path.parts}
-    Diagnosis(run_ralph, place)
+    Sign(run_ralph, place)
     assert {path for path in place.root.rglob("*") if ".git" not in path.parts} == before
 
 
@@ -139,7 +139,7 @@ def test_a_broken_file_is_an_error_with_its_code(
 ) -> None:
     """Settings and stories end with 65, checks that cannot run with 66, all with a fix."""
     place.commit(name, text)
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert found.code == code
     assert any(words in error for error in found.errors), found.errors
     assert all(finding["fix"] for finding in found.of(area, "error"))
@@ -148,7 +148,7 @@ def test_a_broken_file_is_an_error_with_its_code(
 def test_uncommitted_changes_are_66(place: Place, run_ralph: RunRalph) -> None:
     """A dirty work tree would stop a run, so it is an error here too."""
     place.write("new.txt", "x")
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert found.code == 66
     assert any("new.txt" in error for error in found.errors)
 
@@ -157,14 +157,14 @@ def test_changes_of_an_unfinished_run_do_not_matter(place: Place, run_ralph: Run
     """What an interrupted run left is no obstacle to continuing it."""
     Night(place.root, config=SETTINGS).begin().end("interrupted")
     place.write("half.txt", "x")
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert found.errors == []
 
 
 def test_a_rebase_in_progress_is_66(place: Place, run_ralph: RunRalph) -> None:
     """The repository's own state is asked for, with the way out."""
     (place.root / ".git" / "rebase-merge").mkdir()
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert found.code == 66
     assert "git rebase --abort" in found.of("repository", "error")[0]["fix"]
 
@@ -173,7 +173,7 @@ def test_an_unknown_committer_is_66(place: Place, run_ralph: RunRalph) -> None:
     """Without a name no commit is possible."""
     nobody = {"GIT_CONFIG_GLOBAL": "/dev/null", "EMAIL": "", "GIT_COMMITTER_NAME": ""}
     place.git("config", "user.useConfigOnly", "true")
-    found = Diagnosis(run_ralph, place, **nobody)
+    found = Sign(run_ralph, place, **nobody)
     assert found.code == 66
     assert "git config user.name" in found.of("repository", "error")[0]["fix"]
 
@@ -184,14 +184,14 @@ def test_hooks_are_named(place: Place, run_ralph: RunRalph) -> None:
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\n")
     hook.chmod(0o755)
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert any("pre-commit" in finding["message"] for finding in found.of("repository"))
 
 
 def test_without_git_it_is_a_warning(tmp_path: Path, place: Place, run_ralph: RunRalph) -> None:
     """A run works without a repository, only less is verified."""
     shutil.rmtree(place.root / ".git")
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert found.of("git", "warning")
     assert found.errors == []
 
@@ -199,7 +199,7 @@ def test_without_git_it_is_a_warning(tmp_path: Path, place: Place, run_ralph: Ru
 def test_git_that_is_not_installed_is_an_error(place: Place, run_ralph: RunRalph) -> None:
     """The program itself is needed."""
     (place.bin / "git").unlink()
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert found.code == 66
     assert "install git" in found.of("git", "error")[0]["fix"]
 
@@ -208,7 +208,7 @@ def test_no_stories_and_no_checks_are_warnings(place: Place, run_ralph: RunRalph
     """Both can be done without, and both are worth a word."""
     place.git("rm", "-q", "prd.json", "ralph.toml")
     place.git("commit", "-qm", "less")
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert found.of("stories", "warning")
     assert found.of("checks", "warning")
     assert found.errors == []
@@ -218,7 +218,7 @@ def test_a_proof_that_cannot_run_is_a_warning(place: Place, run_ralph: RunRalph)
     """The verify command of an open story may be what the story is to make."""
     story = {"id": "A", "title": "Apples", "verify": ["./prove-it"]}
     place.commit("prd.json", json.dumps({"userStories": [story]}))
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert "verify of A: ./prove-it was not found" in found.of("checks", "warning")[0]["message"]
     assert found.code == 0
 
@@ -226,7 +226,7 @@ def test_a_proof_that_cannot_run_is_a_warning(place: Place, run_ralph: RunRalph)
 def test_a_missing_agent_is_69(place: Place, run_ralph: RunRalph) -> None:
     """The chosen agent has to be there; how to get it is said."""
     (place.bin / "claude").unlink()
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert found.code == 69
     assert "npm install" in found.of("agent", "error")[0]["fix"]
 
@@ -234,7 +234,7 @@ def test_a_missing_agent_is_69(place: Place, run_ralph: RunRalph) -> None:
 def test_an_agent_that_is_not_logged_in_is_69(place: Place, run_ralph: RunRalph) -> None:
     """Installed is not enough."""
     place.program("claude", CLAUDE.format(version="2.1.7", logged_in="false"))
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert found.code == 69
     assert any("not logged in" in error for error in found.errors)
 
@@ -242,7 +242,7 @@ def test_an_agent_that_is_not_logged_in_is_69(place: Place, run_ralph: RunRalph)
 def test_a_version_nobody_tested_is_said(place: Place, run_ralph: RunRalph) -> None:
     """Another version than those tested is no error, but it is named with those that are."""
     place.program("claude", CLAUDE.format(version="9.9.9", logged_in="true"))
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert any("claude 9.9.9 (tested with" in finding["message"] for finding in found.of("agent"))
     assert found.code == 0
 
@@ -250,7 +250,7 @@ def test_a_version_nobody_tested_is_said(place: Place, run_ralph: RunRalph) -> N
 def test_other_agents_are_only_mentioned(place: Place, run_ralph: RunRalph) -> None:
     """What is not chosen stops nothing, installed or not, and is one line."""
     place.program("codex", "#!/bin/sh\ntouch started\n")
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     messages = [finding["message"] for finding in found.of("agent", "info")]
     assert any("gemini is not on PATH" in message for message in messages)
     assert any("codex is there; not started: it is not chosen" in message for message in messages)
@@ -261,7 +261,7 @@ def test_other_agents_are_only_mentioned(place: Place, run_ralph: RunRalph) -> N
 def test_a_fallback_that_is_missing_is_a_warning(place: Place, run_ralph: RunRalph) -> None:
     """Somebody counts on it, but a run can start."""
     place.commit("ralph.toml", SETTINGS + '[agent]\nfallback = ["gemini"]\n')
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert "gemini" in found.of("agent", "warning")[0]["message"]
     assert found.code == 0
 
@@ -269,7 +269,7 @@ def test_a_fallback_that_is_missing_is_a_warning(place: Place, run_ralph: RunRal
 def test_a_message_that_could_not_be_sent_is_a_warning(place: Place, run_ralph: RunRalph) -> None:
     """Whoever relies on being told hears of it before the night."""
     place.commit("ralph.toml", SETTINGS + '[notify]\ncommand = ["no-such-program"]\n')
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert "no-such-program was not found" in found.of("notify", "warning")[0]["message"]
     assert found.code == 0
 
@@ -278,7 +278,7 @@ def test_a_damaged_journal_is_70(place: Place, run_ralph: RunRalph) -> None:
     """A journal that cannot be read stops every run."""
     (place.root / ".ralph").mkdir()
     place.write(".ralph/journal.db", "garbage")
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert found.code == 70
     assert found.of("journal", "error")[0]["fix"]
 
@@ -287,7 +287,7 @@ def test_a_live_run_is_named(place: Place, run_ralph: RunRalph) -> None:
     """Whoever holds the project is no error, but good to know."""
     night = Night(place.root, config=SETTINGS).begin()
     with night.held():
-        found = Diagnosis(run_ralph, place)
+        found = Sign(run_ralph, place)
     assert night.run in found.of("lock", "info")[0]["message"]
     assert found.of("journal", "ok")
 
@@ -297,7 +297,7 @@ def test_the_first_error_decides(place: Place, run_ralph: RunRalph) -> None:
     (place.bin / "claude").unlink()
     place.commit("prd.json", "{")
     place.write("new.txt", "x")
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert found.code == 66
     assert len(found.errors) == 3
     text = run_ralph("doctor", cwd=place.root, env=place.env).stdout
@@ -307,5 +307,5 @@ def test_the_first_error_decides(place: Place, run_ralph: RunRalph) -> None:
 def test_keys_are_never_shown(place: Place, run_ralph: RunRalph) -> None:
     """Nothing secret of the environment is in what doctor prints."""
     place.commit("ralph.toml", SETTINGS + '[agent]\nenv = { TOKEN = "very-secret" }\n')
-    found: Any = Diagnosis(run_ralph, place, ANTHROPIC_API_KEY="sk-also-secret")
+    found: Any = Sign(run_ralph, place, ANTHROPIC_API_KEY="sk-also-secret")
     assert "secret" not in json.dumps(found.data)

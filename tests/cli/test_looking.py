@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_doctor import CLAUDE, SETTINGS, Diagnosis, Place
+from tests.cli.test_doctor import CLAUDE, SETTINGS, Place, Sign
 from tests.conftest import RunRalph
 
 LOOKING = [
@@ -110,7 +110,7 @@ def test_doctor_says_what_it_did_not_start(
     trapped.script("claude")
     (trapped.bin / "linked").symlink_to(trapped.trap)
     trapped.settings(agent.format(root=trapped.root))
-    found = Diagnosis(run_ralph, trapped)
+    found = Sign(run_ralph, trapped)
     assert not trapped.marks.exists(), trapped.marks.read_text()
     chosen = found.of("agent")[0]
     assert (chosen["level"], f"not started: {words}" in chosen["message"]) == ("ok", True), chosen
@@ -119,7 +119,7 @@ def test_doctor_says_what_it_did_not_start(
 
 def test_doctor_signs_nothing_and_runs_no_filter(trapped: Trapped, run_ralph: RunRalph) -> None:
     """It says that it did neither."""
-    found = Diagnosis(run_ralph, trapped)
+    found = Sign(run_ralph, trapped)
     said = [finding["message"] for finding in found.of("repository", "info")]
     assert "commits are to be signed; not tried here" in said
     assert any("filter.evil.clean" in words for words in said)
@@ -132,7 +132,7 @@ def test_a_directory_of_the_project_on_path_is_the_projects(
     """`.` and node_modules/.bin on PATH do not make a clone's programs the user's."""
     trapped.script("claude")
     for place in ("tools", str(trapped.root / "tools")):
-        found = Diagnosis(run_ralph, trapped, PATH=f"{place}:{trapped.bin}")
+        found = Sign(run_ralph, trapped, PATH=f"{place}:{trapped.bin}")
         assert found.of("agent")
         assert not trapped.marks.exists()
 
@@ -145,15 +145,11 @@ def test_programs_of_the_user_are_asked(place: Place, run_ralph: RunRalph) -> No
         + CLAUDE[10:].format(version="2.1.9", logged_in="true"),
     )
     place.commit("ralph.toml", SETTINGS + '[agent]\nbinary = "my-claude"\n')
-    found = Diagnosis(run_ralph, place)
+    found = Sign(run_ralph, place)
     assert found.of("agent", "ok")[0]["message"].startswith("claude 2.1.9")
     assert set((place.bin / "asked").read_text().split()) == {"/"}
     mine = {"RALPH_AGENT_ENV": '{"A": "b"}', "RALPH_AGENT_BINARY": str(place.bin / "claude")}
-    assert (
-        Diagnosis(run_ralph, place, **mine)
-        .of("agent", "ok")[0]["message"]
-        .startswith("claude 2.1.7")
-    )
+    assert Sign(run_ralph, place, **mine).of("agent", "ok")[0]["message"].startswith("claude 2.1.7")
 
 
 @pytest.fixture

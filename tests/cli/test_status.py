@@ -19,7 +19,7 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
 from ralphloop.core.planning import ended
 from ralphloop.core.run_state import Desk, Standing
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.journal.lock import hook_turn
 from ralphloop.journal.queries import CIRCUIT_KEY
 from ralphloop.journal.records import RunStatus
@@ -92,8 +92,8 @@ def test_a_running_run_is_shown_with_all_its_numbers(tmp_path: Path, run_ralph: 
     night = Night(tmp_path, config="[limits]\nmax_cost_usd = 20\nmax_iterations = 9\n").begin()
     night.prd(4, passed=2)
     night.story("S-1", standing=Standing.PASSED, grade="verified")
-    night.iterate("S-1", spent=Spent(cost_usd=1.5, input_tokens=1200, output_tokens=34))
-    estimated = Spent(cost_usd=1.71, cost_estimated=True, cache_read_tokens=5)
+    night.iterate("S-1", spent=Expense(cost_usd=1.5, input_tokens=1200, output_tokens=34))
+    estimated = Expense(cost_usd=1.71, cost_estimated=True, cache_read_tokens=5)
     night.iterate("S-3", outcome="limit", spent=estimated)
     night.iterate("S-3", finished=False, attempt=2)
     with night.held():
@@ -268,7 +268,7 @@ def test_the_last_decision_is_shown_with_reasons_and_warnings(
 def test_starts_without_an_answer_are_counted_apart(tmp_path: Path, run_ralph: RunRalph) -> None:
     """An outage is no iteration, but it is not hidden either."""
     night = Night(tmp_path).begin().iterate()
-    night.iterate(outcome="transient", spent=Spent(counted=False))
+    night.iterate(outcome="transient", spent=Expense(counted=False))
     assert "iterations 1 of 50, and 1 start without an answer" in shown(run_ralph, tmp_path)
 
 
@@ -326,7 +326,7 @@ def test_json_carries_the_session_and_every_iteration(tmp_path: Path, run_ralph:
     night.story("S-2", standing=Standing.SET_ASIDE, reason="3 attempts failed")
     night.story("S-3", standing=Standing.BLOCKED, reason="which key?")
     for _ in range(3):
-        night.iterate("S-2", spent=Spent(cost_usd=0.25, input_tokens=7, output_tokens=1))
+        night.iterate("S-2", spent=Expense(cost_usd=0.25, input_tokens=7, output_tokens=1))
     night.end("interrupted", "stopped")
     value = data(run_ralph, tmp_path)
     assert [i["number"] for i in value["iterations"]] == [1, 2, 3]

@@ -10,7 +10,7 @@ import pytest
 
 from ralphloop.core import exit_gate
 from ralphloop.core.grading import StoryVerdict
-from ralphloop.core.iteration import Result, Start, Weighed
+from ralphloop.core.iteration import Assessment, Result, Start
 from ralphloop.core.model import (
     Analysis,
     CheckResult,
@@ -31,7 +31,7 @@ from ralphloop.text.status_block import Status, StatusBlock
 
 FACTS = StoryFacts(total=3, passed=1, current="US-1", others=1, others_if_passed=1)
 ALONE = {"others": 0, "others_if_passed": 0}
-QUIET = Weighed(
+QUIET = Assessment(
     start=Start(),
     result=Result(response=Response(reader="text", outcome=Outcome.COMPLETED)),
     evidence=Evidence(),

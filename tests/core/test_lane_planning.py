@@ -12,7 +12,7 @@ from ralphloop.core.model import Story, StoryList
 from ralphloop.core.planning import MOST_RETURNS, assign, collides, pays_for, room_for
 from ralphloop.core.policy import Limits
 from ralphloop.core.run_state import Standing, StoryState
-from ralphloop.core.totals import Spent, Totals
+from ralphloop.core.totals import Expense, Totals
 
 
 def listed(*stories: Story) -> StoryList:
@@ -160,7 +160,7 @@ def test_those_in_flight_never_overrun_the_limits(
     """So many start that all of them together stay within the iterations and lanes there are."""
     limits = Limits(max_iterations=most, max_cost_usd=money)
     totals = Totals(iterations=done, cost_usd=spent)
-    dearest = Spent(cost_usd=cost) if done else None
+    dearest = Expense(cost_usd=cost) if done else None
     working = [None] * flying
     room = room_for(limits, totals, lanes=lanes, flying=working, dearest=dearest)
     assert room >= 0
@@ -173,13 +173,13 @@ def test_those_in_flight_never_overrun_the_limits(
 def test_what_is_not_written_yet_is_spent() -> None:
     """An agent that has ended and waits to land has used its money: nobody else gets it."""
     limits, used = Limits(max_cost_usd=1.0, max_tokens=100), Totals(iterations=1, cost_usd=0.3)
-    dear = Spent(cost_usd=0.3, input_tokens=10)
+    dear = Expense(cost_usd=0.3, input_tokens=10)
     room = partial(room_for, limits, used, lanes=4, dearest=dear)
     assert room(flying=[]) == 2
     assert room(flying=[None]) == 1
-    assert room(flying=[Spent(cost_usd=0.3)]) == 1
-    assert room(flying=[Spent(cost_usd=0.7)]) == 0
-    assert room(flying=[Spent(input_tokens=100)]) == 0
+    assert room(flying=[Expense(cost_usd=0.3)]) == 1
+    assert room(flying=[Expense(cost_usd=0.7)]) == 0
+    assert room(flying=[Expense(input_tokens=100)]) == 0
 
 
 def test_the_first_start_is_made_alone_where_nobody_knows_what_it_takes() -> None:
@@ -191,7 +191,7 @@ def test_the_first_start_is_made_alone_where_nobody_knows_what_it_takes() -> Non
     assert room(money, flying=[], capped=True) == 4
     assert room(tokens, flying=[], capped=True) == 1
     assert room(Limits(), flying=[None]) == 3
-    free = room_for(money, Totals(iterations=1), lanes=4, flying=[], dearest=Spent())
+    free = room_for(money, Totals(iterations=1), lanes=4, flying=[], dearest=Expense())
     assert free == 4  # of what names no price nobody can say what it costs
 
 
@@ -201,7 +201,7 @@ LEFT = {
     "money that agents keep to": (MONEY, None, True, "$0.70", False),
     "money, and what a start costs": (
         MONEY,
-        Spent(cost_usd=0.3),
+        Expense(cost_usd=0.3),
         False,
         "$0.70, some 2 starts",
         False,
@@ -209,7 +209,7 @@ LEFT = {
     "tokens": (TOKENS, None, True, "90 tokens", True),
     "tokens, and what a start takes": (
         TOKENS,
-        Spent(input_tokens=30),
+        Expense(input_tokens=30),
         True,
         "90 tokens, some 3 starts",
         False,

@@ -10,9 +10,9 @@ from ralphloop.core.interventions import Reopened
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit, Story
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import (
+    Basis,
     Book,
     Desk,
-    Frozen,
     LaneNote,
     RunState,
     Session,
@@ -36,10 +36,10 @@ def test_the_first_state_knows_what_was_found() -> None:
     """The tree and the checks before the first start are no work of the agent."""
     red = CheckResult(name="tests", status=CheckStatus.FAILED)
     circuit = BreakerState(circuit=Circuit.HALF_OPEN)
-    state = first_state(Frozen(start_tree="t", baseline=(red,)), circuit, {})
+    state = first_state(Basis(start_tree="t", baseline=(red,)), circuit, {})
     assert state.breaker == circuit
     assert (state.memory.trees, state.memory.checks) == (("t",), {"tests": CheckStatus.FAILED})
-    assert first_state(Frozen(), circuit, {}).memory.trees == ()
+    assert first_state(Basis(), circuit, {}).memory.trees == ()
 
 
 @pytest.mark.parametrize(

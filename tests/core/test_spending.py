@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.core.grading import StoryVerdict
-from ralphloop.core.iteration import Result, Start, Weighed
+from ralphloop.core.iteration import Assessment, Result, Start
 from ralphloop.core.model import (
     TOKENS,
     Analysis,
@@ -21,7 +21,7 @@ from ralphloop.core.policy import Policy
 from ralphloop.core.progress import Progress
 from ralphloop.core.run_state import StoryState
 from ralphloop.core.story_after import accounted, spent
-from ralphloop.core.totals import Amounts, Spent, Totals
+from ralphloop.core.totals import Amounts, Expense, Totals
 from ralphloop.text.status_block import StatusBlock
 
 
@@ -132,10 +132,10 @@ def test_tokens_of_all_kinds_are_added_up() -> None:
     assert Totals(**kinds).total_tokens == Usage(**kinds).total_tokens == 1111
 
 
-def added(usage: Usage, response: Response, analysis: Analysis, evidence: Evidence) -> Spent:
+def added(usage: Usage, response: Response, analysis: Analysis, evidence: Evidence) -> Expense:
     """What such a start adds to the totals."""
     return spent(
-        Weighed(
+        Assessment(
             start=Start(),
             result=Result(response=response),
             evidence=evidence,

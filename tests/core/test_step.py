@@ -23,8 +23,8 @@ from ralphloop.core.model import (
     ExitDecision,
     Outcome,
     ProcessEnd,
+    Rejection,
     Response,
-    Returned,
     Story,
     StoryFacts,
     Usage,
@@ -393,7 +393,7 @@ def test_a_story_at_which_the_agent_never_says_a_word_is_set_aside_for_that() ->
     assert taken.state.silent_stalls == 0
 
 
-RETURNED = Returned(words="c.py collides", told="US-2 landed and changed c.py", others=("US-2",))
+RETURNED = Rejection(words="c.py collides", told="US-2 landed and changed c.py", others=("US-2",))
 
 
 def test_work_that_comes_back_from_landing_is_no_failed_attempt() -> None:

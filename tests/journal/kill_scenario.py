@@ -18,7 +18,7 @@ from ralphloop.core.iteration import AddProgress
 from ralphloop.core.model import Circuit
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import RunState, Session
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.journal import database
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
@@ -105,7 +105,7 @@ def ended(n: int, outcome: str, cost: float) -> FinishedIteration:
         finished_at=NOW + n,
         outcome=outcome,
         decision="continue",
-        spent=Spent(cost_usd=cost, commits=int(outcome == "completed")),
+        spent=Expense(cost_usd=cost, commits=int(outcome == "completed")),
         effects=(AddProgress(outcome=outcome),),
         state=RunState(starts=n),
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from ralphloop.core.iteration import AnyEffect, Iteration, MarkStory
 from ralphloop.core.model import Analysis
 from ralphloop.core.run_state import RunState
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
@@ -44,7 +44,9 @@ def finished(
         decision="continue",
         status="IN_PROGRESS",
         end_tree=f"tree-{n}",
-        spent=Spent(cost_usd=cost, input_tokens=100, output_tokens=10, files_modified=2, commits=1),
+        spent=Expense(
+            cost_usd=cost, input_tokens=100, output_tokens=10, files_modified=2, commits=1
+        ),
         record=Iteration(analysis=Analysis(progress=True)),
         effects=effects,
         state=RunState(starts=n),

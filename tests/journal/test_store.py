@@ -14,7 +14,7 @@ from ralphloop.core.events import AgentStep, IterationFinished, LoopEvent, Statu
 from ralphloop.core.iteration import CommitStory, Iteration, MarkStory
 from ralphloop.core.model import Analysis
 from ralphloop.core.run_state import StoryState
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.errors import JournalError
 from ralphloop.journal.journal import Journal, new_run_id
 from ralphloop.journal.records import IterationRecord, RunStatus, Wish
@@ -150,7 +150,7 @@ def test_a_start_without_model_output_is_no_iteration(journal: Journal) -> None:
     """Infrastructure that failed before the model spoke is a start, and not an iteration."""
     journal.begin_run(new_run())
     journal.start_iteration(new_iteration(1))
-    journal.finish_iteration(msgspec.structs.replace(finished(1), spent=Spent(counted=False)))
+    journal.finish_iteration(msgspec.structs.replace(finished(1), spent=Expense(counted=False)))
     totals = journal.totals("r1")
     assert (totals.starts, totals.iterations) == (1, 0)
 
@@ -160,7 +160,7 @@ def test_one_estimate_marks_the_whole_cost(journal: Journal) -> None:
     journal.begin_run(new_run())
     for n, estimated in enumerate([False, True, False], start=1):
         journal.start_iteration(new_iteration(n))
-        spent = Spent(cost_usd=1, cost_estimated=estimated)
+        spent = Expense(cost_usd=1, cost_estimated=estimated)
         journal.finish_iteration(msgspec.structs.replace(finished(n), spent=spent))
     assert journal.totals("r1").cost_estimated
 
@@ -170,7 +170,7 @@ def test_numbers_no_budget_can_hold_count_as_nothing(journal: Journal, cost: flo
     """A cost that is no number, endless or negative neither fails nor pays back."""
     journal.begin_run(new_run())
     journal.start_iteration(new_iteration(1))
-    spent = Spent(cost_usd=cost, input_tokens=10**30, output_tokens=-4)
+    spent = Expense(cost_usd=cost, input_tokens=10**30, output_tokens=-4)
     journal.finish_iteration(msgspec.structs.replace(finished(1), spent=spent))
     totals = journal.totals("r1")
     assert (totals.cost_usd, totals.input_tokens, totals.output_tokens) == (0.0, 2**53, 0)
@@ -211,7 +211,7 @@ def test_totals_are_the_sum_of_the_iterations(
         for n, (counted, cost, tokens, finishes) in enumerate(spendings, start=1):
             journal.start_iteration(new_iteration(n))
             if finishes:
-                spent = Spent(counted=counted, cost_usd=cost, output_tokens=tokens)
+                spent = Expense(counted=counted, cost_usd=cost, output_tokens=tokens)
                 journal.finish_iteration(msgspec.structs.replace(finished(n), spent=spent))
         totals = journal.totals("r1")
         rows = journal.iterations("r1")

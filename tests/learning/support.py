@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ralphloop.core.model import Story
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
 from ralphloop.learning import store
@@ -128,7 +128,7 @@ class Night:
         start = IterationRecord(run=RUN, n=self.number, started_at=at, story=task)
         self.journal.start_iteration(start)
         known = {"outcome": "completed", "decision": "continue", "finished_at": at + 30.5}
-        spent = Spent(input_tokens=tokens, cost_usd=0.01)
+        spent = Expense(input_tokens=tokens, cost_usd=0.01)
         done = {**known, "record": kept, "spent": spent, **fields}
         self.journal.finish_iteration(FinishedIteration(run=RUN, n=self.number, **done))
         return self.number

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ralphloop.config.model import LearningSection
-from ralphloop.core.iteration import Carried
+from ralphloop.core.iteration import LearnedPart
 from ralphloop.learning import publish, store
 from ralphloop.learning.model import NoteKind
 from ralphloop.learning.select import carry
@@ -22,7 +22,7 @@ from tests.learning.support import NOON, area_notes, keep, learning, measured, n
 API = story(title="Add paging to the api", description="Requests to the api take a cursor.")
 
 
-def carried(project: Project, *, agent: str = "codex", **config: object) -> Carried:
+def carried(project: Project, *, agent: str = "codex", **config: object) -> LearnedPart:
     """What the api story is given after aggregation."""
     store.rebuild(project, now=NOON)
     section = LearningSection(**{"holdout": 0, **config})  # type: ignore[arg-type]
@@ -223,7 +223,7 @@ def test_an_agent_can_be_asked_instead_of_invited(project: Project) -> None:
 def test_learning_can_be_switched_off(project: Project) -> None:
     """Off means off: no text, no tokens, no invitation."""
     teach(project, "api")
-    assert carried(project, enabled=False) == Carried()
+    assert carried(project, enabled=False) == LearnedPart()
     assert carried(project, budget_tokens=0).text == ""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from ralphloop.core.events import IterationFinished, LoopEvent, event_of
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Analysis, Decision, ExitDecision, Outcome, Story
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.text.status_block import Status, StatusBlock
 
 
@@ -46,7 +46,7 @@ def finished(
         decision=Decision(word=ExitDecision(decision)),
     )
     what = IterationFinished(
-        iteration=ended, spent=Spent(cost_usd=cost_usd, output_tokens=output_tokens)
+        iteration=ended, spent=Expense(cost_usd=cost_usd, output_tokens=output_tokens)
     )
     return LoopEvent(run="r1", at=1_794_780_000.0, what=what, iteration=1)
 

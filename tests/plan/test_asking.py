@@ -10,7 +10,7 @@ import pytest
 
 from ralphloop.core.model import Story
 from ralphloop.core.run_state import Standing
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.errors import InputError
 from ralphloop.plan.conversation import read_answer, weighed
 from ralphloop.plan.draft import Shelf
@@ -251,7 +251,7 @@ def test_the_estimate_comes_from_what_stories_took_here(
     night = Night(tmp_path, stories=3).begin()
     for number, dollars in ((1, 0.5), (2, 1.0), (3, 4.0)):
         for _ in range(number):
-            night.iterate(f"S-{number}", spent=Spent(cost_usd=dollars / number))
+            night.iterate(f"S-{number}", spent=Expense(cost_usd=dollars / number))
         night.story(f"S-{number}", standing=Standing.PASSED, iterations=number, cost_usd=dollars)
     night.prd(3, passed=3)
     done = run_ralph("plan", "-", "--json", cwd=tmp_path, stdin="- [ ] A\n- [ ] B\n")

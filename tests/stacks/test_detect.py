@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.errors import InputError
-from ralphloop.stacks.detect import Detected, detect, load_stacks
+from ralphloop.stacks.detect import Detection, detect, load_stacks
 
 NPM_DEFAULT = 'echo "Error: no test specified" && exit 1'
 
@@ -26,7 +26,7 @@ def repository(root: Path, files: Mapping[str, object]) -> Path:
     return root
 
 
-def commands(detected: Detected) -> list[str]:
+def commands(detected: Detection) -> list[str]:
     """The check commands as one would type them."""
     return [" ".join(argv) for argv in detected.checks]
 

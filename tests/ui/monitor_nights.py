@@ -18,7 +18,7 @@ from ralphloop.core.events import LoopEvent, event_of
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Circuit, Transition
 from ralphloop.core.run_state import Book, RunState
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import CIRCUIT_KEY, PARTS
@@ -217,7 +217,7 @@ class Night:
                 outcome=outcome,
                 decision=decision,
                 status="COMPLETE" if claimed else "IN_PROGRESS",
-                spent=Spent(
+                spent=Expense(
                     cost_usd=cost,
                     input_tokens=21_400,
                     output_tokens=1_930,

@@ -13,7 +13,7 @@ from ralphloop.core.events import LoopEvent, event_of
 from ralphloop.core.iteration import AnyEffect, Iteration, SaveLeftovers
 from ralphloop.core.model import Story, StoryList
 from ralphloop.core.run_state import Standing
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord, RunStatus
@@ -109,7 +109,7 @@ class Night:
                 outcome=outcome,
                 decision=decision,
                 status=status,
-                spent=Spent(
+                spent=Expense(
                     cost_usd=cost,
                     commits=commits,
                     input_tokens=4_000,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ralphloop.journal.journal import Journal
 from ralphloop.ui.report.render import as_html, as_markdown, code, escaped
-from ralphloop.ui.report.values import Passed, Report, Series, Span, UsedBy
+from ralphloop.ui.report.values import PassPoint, Report, Series, Span, UsedBy
 from tests.ui.report_nights import (
     EVENING,
     HOSTILE,
@@ -269,7 +269,7 @@ def test_whatever_the_numbers_the_pictures_stay_in_their_frame(
     costs: tuple[UsedBy, ...], spans: tuple[Span, ...], times: list[float]
 ) -> None:
     """Huge and tiny costs, clocks set back, moments outside of the run: nothing leaves its frame."""
-    passed = tuple(Passed(at, n, f"US-{n}", "checked") for n, at in enumerate(times, 1))
+    passed = tuple(PassPoint(at, n, f"US-{n}", "checked") for n, at in enumerate(times, 1))
     series = Series(passed, costs, costs, costs[0] if costs else None, spans, len(spans), spans)
     html = as_html(msgspec.structs.replace(one_night(), series=series), UTC)
     boxes = r'<rect class="\S+" x="(\S+)%" y="(\S+)%" width="(\S+)%" height="(\S+)%">'

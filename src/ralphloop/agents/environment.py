@@ -16,7 +16,7 @@ from ralphloop.agents.base import Agent, AgentRequest, mark_of
 from ralphloop.config.model import SANDBOX_WORDS, AgentSection
 from ralphloop.errors import Finding, Level
 from ralphloop.proc.process_table import MARK_VARIABLE
-from ralphloop.proc.run import Ended, Output, run_command
+from ralphloop.proc.run import CommandEnd, Output, run_command
 from ralphloop.repo.git import OTHER_REPOSITORY
 from ralphloop.trust import TRUST_VARIABLE
 
@@ -122,7 +122,7 @@ def missing_program(program: str, install: str, cwd: Path) -> Finding:
     return Finding(Level.ERROR, f"{program} {where}", install)
 
 
-def ask(argv: Sequence[str], env: Mapping[str, str]) -> Ended | None:
+def ask(argv: Sequence[str], env: Mapping[str, str]) -> CommandEnd | None:
     """Run a program that answers and exits; None where it does not."""
     try:
         ended = run_command(argv, env=env, timeout_s=_PATIENCE_S, output=Output.TOGETHER)

@@ -86,7 +86,7 @@ def _size(*runs: Leftovers) -> str:
     return decimal(sum(run.bytes for run in runs))
 
 
-class Cleaned(NamedTuple):
+class Cleaning(NamedTuple):
     removed: tuple[Leftovers, ...] = ()
     kept: tuple[Leftovers, ...] = ()
     problems: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ def tidy(
     keep_runs: int = KEEP_RUNS,
     max_bytes: int = MAX_BYTES,
     dry_run: bool = False,
-) -> Cleaned:
+) -> Cleaning:
     """Remove what is beyond the bounds; `dry_run` only says what that would be."""
     # What is there, newest run first; names that are no run's are not ours.
     paths: dict[str, list[Path]] = {}
@@ -130,7 +130,7 @@ def tidy(
         except OSError as error:
             problems.append(f"{path}: {error.strerror or error}")
     kept = tuple(each for each in found if each not in going)
-    return Cleaned(tuple(going), kept, tuple(problems))
+    return Cleaning(tuple(going), kept, tuple(problems))
 
 
 def to_remove(

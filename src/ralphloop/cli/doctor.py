@@ -28,7 +28,7 @@ from ralphloop.agents.environment import find_program
 from ralphloop.agents.prices import cost_problems
 from ralphloop.cli import output
 from ralphloop.cli.given import json_option
-from ralphloop.config.load import Loaded, check_config
+from ralphloop.config.load import LoadedConfig, check_config
 from ralphloop.config.model import AgentSection, Config
 from ralphloop.core.model import StoryList
 from ralphloop.errors import ExitCode, Finding, Level, RalphError, RepositoryError
@@ -57,7 +57,7 @@ _AWAKE = ("systemd-inhibit", "caffeinate")
 _NEED_SETTINGS = frozenset({"command", "scripted"})  # nothing to look for unless they are chosen
 
 
-class Seen(NamedTuple):
+class Sign(NamedTuple):
     area: str
     level: Level
     message: str
@@ -92,56 +92,56 @@ def doctor(as_json: bool) -> int:
     return code
 
 
-def _examined(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
+def _examined(project: Project, env: Mapping[str, str]) -> Iterator[Sign]:
     versions = f"{__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
-    yield Seen("ralph", Level.OK, versions)
+    yield Sign("ralph", Level.OK, versions)
     # Others use the name, too: the `ralph` that a shell would start may not be this one.
     found, own = shutil.which("ralph", path=env.get("PATH")), Path(sys.prefix, "bin").resolve()
     other = found if found and Path(found).resolve().parent != own else None
     if other and b"ralphloop" not in Path(other).read_bytes()[:_SCRIPT_BYTES]:
         fix = "type `ralphloop` instead, or put this one's directory first on PATH"
-        yield Seen("ralph", Level.WARNING, f"`ralph` on PATH is another program: {other}", fix)
+        yield Sign("ralph", Level.WARNING, f"`ralph` on PATH is another program: {other}", fix)
     loaded, problems = check_config(project.root, env=env)
     latest, journal = _journal(project)
     yield from _repository(project, loaded.config, latest)
     for problem in problems[:_MOST_PROBLEMS]:
         message = f"{problem.place}: {problem.message}"
         fix = "correct it; `ralph config validate` lists all problems"
-        yield Seen("settings", Level.ERROR, message, fix, ExitCode.BAD_INPUT)
+        yield Sign("settings", Level.ERROR, message, fix, ExitCode.BAD_INPUT)
     if not problems:
         changed = sum(origin != "default" for origin in loaded.origins.values())
-        yield Seen("settings", Level.OK, f"valid; {changed} set, the others have their defaults")
+        yield Sign("settings", Level.OK, f"valid; {changed} set, the others have their defaults")
     stories, seen = _stories(project, loaded.config)
     yield from seen
     listed, source = (stories.stories, Path(stories.source)) if stories else ((), None)
     if lacking := missing(grants_of(loaded, project.root, listed, source), project.root, env):
         words = f"{counted(len(lacking), 'line')} of this repository can run programs here"
         fix = "look at them and say yes: ralph trust"
-        yield Seen("trust", Level.WARNING, f"{words}; nobody has said yes to them", fix)
+        yield Sign("trust", Level.WARNING, f"{words}; nobody has said yes to them", fix)
     yield from _checks(project, loaded.config, stories, env)
     yield _sandbox(project, loaded.config, env)
     for finding in _agents(project, loaded, env):
-        yield Seen("agent", *finding[:3], code=ExitCode.AGENT_UNAVAILABLE)
+        yield Sign("agent", *finding[:3], code=ExitCode.AGENT_UNAVAILABLE)
     if loaded.config.session.keep_awake:
         helper = next((name for name in _AWAKE if shutil.which(name)), "")
         words = f"{helper or 'nothing here'} keeps the machine awake during a run"
         fix = "" if helper else "switch automatic sleep off for the night"
-        yield Seen("sleep", Level.OK if helper else Level.WARNING, words, fix)
+        yield Sign("sleep", Level.OK if helper else Level.WARNING, words, fix)
     for words in unsendable(loaded.config.notify):
-        yield Seen("notify", Level.WARNING, words, "install it, or correct [notify] in ralph.toml")
+        yield Sign("notify", Level.WARNING, words, "install it, or correct [notify] in ralph.toml")
     yield journal
     yield _lock(project, loaded.config)
 
 
-def _repository(project: Project, config: Config, latest: RunRecord | None) -> Iterator[Seen]:
+def _repository(project: Project, config: Config, latest: RunRecord | None) -> Iterator[Sign]:
     try:
         repo = Repository.open(project.root)
     except RepositoryError as error:
         has_git = shutil.which("git") is not None
-        yield Seen("git", Level.WARNING if has_git else Level.ERROR, error.message, error.next_step)
-        yield from (Seen("repository", *finding[:3]) for finding in disk_space(project.root))
+        yield Sign("git", Level.WARNING if has_git else Level.ERROR, error.message, error.next_step)
+        yield from (Sign("repository", *finding[:3]) for finding in disk_space(project.root))
         return
-    yield Seen("git", Level.OK, repo.git.line("version").removeprefix("git version "))
+    yield Sign("git", Level.OK, repo.git.line("version").removeprefix("git version "))
     prefix = project_prefix(repo.root, project.root)
     only_looking = repo.git.adapted(env={"GIT_NO_LAZY_FETCH": "1"})  # git fetches nothing
     repo = msgspec.structs.replace(
@@ -156,48 +156,48 @@ def _repository(project: Project, config: Config, latest: RunRecord | None) -> I
         allow_dirty=latest is not None and latest.status.is_unfinished,
         looking=True,
     )
-    yield from (Seen("repository", *finding[:3]) for finding in findings)
+    yield from (Sign("repository", *finding[:3]) for finding in findings)
 
 
-def _stories(project: Project, config: Config) -> tuple[StoryList | None, list[Seen]]:
+def _stories(project: Project, config: Config) -> tuple[StoryList | None, list[Sign]]:
     try:
         path = story_file(project, None, config)
     except RalphError as error:
-        return None, [Seen("stories", Level.WARNING, error.message, error.next_step)]
+        return None, [Sign("stories", Level.WARNING, error.message, error.next_step)]
     try:
         stories = load(path).list
         for story in stories.stories:
             if not story.passes:
                 resolve_parent_spec(story, specs_dir=path.parent, repo_root=project.root)
     except RalphError as error:
-        wrong = Seen("stories", Level.ERROR, error.message, error.next_step, ExitCode.BAD_INPUT)
+        wrong = Sign("stories", Level.ERROR, error.message, error.next_step, ExitCode.BAD_INPUT)
         return None, [wrong]
     words = f"{counted(stories.total, 'story')}, {stories.passed} passed"
-    return stories, [Seen("stories", Level.OK, f"{relative(path, project.root)}: {words}")]
+    return stories, [Sign("stories", Level.OK, f"{relative(path, project.root)}: {words}")]
 
 
 def _checks(
     project: Project, config: Config, stories: StoryList | None, env: Mapping[str, str]
-) -> Iterator[Seen]:
+) -> Iterator[Sign]:
     if not config.checks.commands:
         fix = "set checks.commands in ralph.toml; `ralph init` finds those of your stack"
-        yield Seen("checks", Level.WARNING, "none: stories can only be `claimed`", fix)
+        yield Sign("checks", Level.WARNING, "none: stories can only be `claimed`", fix)
     for argv in config.checks.commands:
         command, found = " ".join(argv), bool(find_program(argv[0], env, project.root))
         if trouble := cannot_start(argv, found=found):
-            yield Seen("checks", Level.ERROR, f"{command}: {trouble.words}", trouble.fix)
+            yield Sign("checks", Level.ERROR, f"{command}: {trouble.words}", trouble.fix)
         elif trouble := may_need_shell(argv) or not_installed(argv, project.root):
-            yield Seen("checks", Level.WARNING, f"{command}: {trouble.words}", trouble.fix)
+            yield Sign("checks", Level.WARNING, f"{command}: {trouble.words}", trouble.fix)
         else:
-            yield Seen("checks", Level.OK, command)
+            yield Sign("checks", Level.OK, command)
     for story in stories.stories if stories else ():
         program = story.verify[0] if story.verify and not story.passes else ""
         if program and not find_program(program, env, project.root):
             message = f"verify of {label(story.id)}: {program} was not found"
-            yield Seen("checks", Level.WARNING, message, "unless the story itself makes it")
+            yield Sign("checks", Level.WARNING, message, "unless the story itself makes it")
 
 
-def _sandbox(project: Project, config: Config, env: Mapping[str, str]) -> Seen:
+def _sandbox(project: Project, config: Config, env: Mapping[str, str]) -> Sign:
     """Whether a box works here, by trying one around `true`; nothing of the project is started."""
     mode, strict = config.sandbox.mode, config.agent.safety == "strict"
     demanded = strict or mode == "on"
@@ -206,45 +206,45 @@ def _sandbox(project: Project, config: Config, env: Mapping[str, str]) -> Seen:
     except NoSandbox as error:
         wanted = Level.WARNING if mode == "auto" else Level.INFO
         words = f"none works here: {error.message}"
-        return Seen("sandbox", Level.ERROR if demanded else wanted, words, error.next_step)
+        return Sign("sandbox", Level.ERROR if demanded else wanted, words, error.next_step)
     except RalphError as error:
-        return Seen("sandbox", Level.ERROR, error.message, error.next_step, error.exit_code)
+        return Sign("sandbox", Level.ERROR, error.message, error.next_step, error.exit_code)
     if not demanded and mode == "off":
         fix = '[sandbox] mode = "auto" confines the agent, the checks and git\'s hooks'
-        return Seen("sandbox", Level.INFO, "bubblewrap works here and is not used", fix)
+        return Sign("sandbox", Level.INFO, "bubblewrap works here and is not used", fix)
     why = "on, because of safety" if strict else f"mode = {mode}"
-    return Seen("sandbox", Level.OK, f"bubblewrap works ({why})")
+    return Sign("sandbox", Level.OK, f"bubblewrap works ({why})")
 
 
-def _journal(project: Project) -> tuple[RunRecord | None, Seen]:
+def _journal(project: Project) -> tuple[RunRecord | None, Sign]:
     try:
         if not project.journal.exists():
-            return None, Seen("journal", Level.OK, "none yet")
+            return None, Sign("journal", Level.OK, "none yet")
         with reading(project) as journal:
             latest = journal.latest_run()
         belief = belief_in(project.journal)
     except RalphError as error:
-        return None, Seen("journal", Level.ERROR, error.message, error.next_step, error.exit_code)
+        return None, Sign("journal", Level.ERROR, error.message, error.next_step, error.exit_code)
     newest = f"newest run {latest.id}" if latest else "no run yet"
     if belief is not Belief.OURS:
         words = f"is {belief}: it can be read and is not believed, {newest}"
-        return latest, Seen("journal", Level.WARNING, words, "ralph trust --journal")
-    return latest, Seen("journal", Level.OK, f"can be read, {newest}")
+        return latest, Sign("journal", Level.WARNING, words, "ralph trust --journal")
+    return latest, Sign("journal", Level.OK, f"can be read, {newest}")
 
 
-def _lock(project: Project, config: Config) -> Seen:
+def _lock(project: Project, config: Config) -> Sign:
     now, shared = time.time(), config.git.scope == "project"
     if beside := tree_holder(project.directory, now, shared=shared):
         message = f"run {beside.run} in {beside.project} holds this work tree"
-        return Seen("lock", Level.INFO, message, "`ralph stop` there ends it")
+        return Sign("lock", Level.INFO, message, "`ralph stop` there ends it")
     holder = live_holder(project.directory, now)
     if holder is None:
-        return Seen("lock", Level.OK, "nobody holds the project")
+        return Sign("lock", Level.OK, "nobody holds the project")
     message = f"run {holder.run} goes on (process {holder.pid})"
-    return Seen("lock", Level.INFO, message, "`ralph status` shows it, `ralph stop` ends it")
+    return Sign("lock", Level.INFO, message, "`ralph status` shows it, `ralph stop` ends it")
 
 
-def _agents(project: Project, loaded: Loaded, env: Mapping[str, str]) -> Iterator[Finding]:
+def _agents(project: Project, loaded: LoadedConfig, env: Mapping[str, str]) -> Iterator[Finding]:
     """The chosen agent first, then its ladder and fallbacks, then which others there are."""
     config, places = loaded.config.agent, agent_directories(project.root)
     others = sorted({*AGENTS, *declared_names(places)} - _NEED_SETTINGS)
@@ -271,7 +271,9 @@ def _agents(project: Project, loaded: Loaded, env: Mapping[str, str]) -> Iterato
     yield from (Finding(Level.INFO, f"not chosen: {'; '.join(others_found)}"),) * bool(others_found)
 
 
-def _asked(name: str, project: Project, loaded: Loaded, env: Mapping[str, str]) -> list[Finding]:
+def _asked(
+    name: str, project: Project, loaded: LoadedConfig, env: Mapping[str, str]
+) -> list[Finding]:
     """What an agent's program says about itself, if it may be started; at least one finding."""
     config, places = loaded.config.agent, agent_directories(project.root)
     rungs = [model for rung, model in config.rungs() if rung == name]

@@ -28,7 +28,7 @@ from ralphloop.cli import output
 from ralphloop.cli.config import agree_to
 from ralphloop.cli.given import FILE
 from ralphloop.cli.story_list import SCHEMA_NAME, schema_text
-from ralphloop.config.load import DEFAULT, Loaded, check_config, user_file
+from ralphloop.config.load import DEFAULT, LoadedConfig, check_config, user_file
 from ralphloop.config.model import Config
 from ralphloop.config.values import toml_value
 from ralphloop.core.model import CheckStatus, StoryList
@@ -42,7 +42,7 @@ from ralphloop.prompts import DEFAULT_INSTRUCTIONS, STATUS_SECTION
 from ralphloop.repo.checks import check_of, last_lines, not_installed, run_checks
 from ralphloop.repo.work_tree import Repository
 from ralphloop.room import read_regular
-from ralphloop.stacks.detect import Detected, detect
+from ralphloop.stacks.detect import Detection, detect
 from ralphloop.stories.source import load
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
@@ -61,7 +61,7 @@ _PLACEHOLDERS = {"command": ("./my-agent",), "scripted": ("night.yaml",)}  # the
 _LOOKED_FOR = ("claude", "codex", "gemini", "opencode")
 
 
-class Planned(NamedTuple):
+class NewFile(NamedTuple):
     name: str  # from the project's directory
     data: bytes
     remark: str = ""
@@ -184,7 +184,7 @@ def _stories(root: Path, given: Path | None, config: Config) -> Stories:
     return Stories(name, copied=path.read_bytes())
 
 
-def _chosen(root: Path, wanted: str | None, loaded: Loaded) -> tuple[str, Argv, str]:
+def _chosen(root: Path, wanted: str | None, loaded: LoadedConfig) -> tuple[str, Argv, str]:
     """The agent asked for, else the one settings name, else the first that is installed; the keys
     that are set for it; and where every token has its price, why we think so."""
     places = agent_directories(root)
@@ -207,30 +207,30 @@ def _chosen(root: Path, wanted: str | None, loaded: Loaded) -> tuple[str, Argv, 
 
 
 def _planned(
-    root: Path, detected: Detected, stories: Stories, values: Mapping[str, object]
-) -> list[Planned]:
+    root: Path, detected: Detection, stories: Stories, values: Mapping[str, object]
+) -> list[NewFile]:
     config = _rendered(CONFIG_NAME, checks=detected.checks, prd=stories.name, **values)
     documents = tuple(name for name in _DOCUMENTS if (root / name).is_file())
     prompt = _rendered(_PROMPT, project=detected, documents=documents)
-    planned = [Planned(CONFIG_NAME, config), Planned(_PROMPT, prompt)]
+    planned = [NewFile(CONFIG_NAME, config), NewFile(_PROMPT, prompt)]
     if stories.copied is not None:
-        planned += [Planned(stories.name, stories.copied, " (a copy)")]
+        planned += [NewFile(stories.name, stories.copied, " (a copy)")]
     elif stories.there is None:
         sample, remark = _rendered("prd.json", project=detected), " (a sample with two stories)"
-        planned += [Planned(stories.name, sample, remark, replaceable=False)]
+        planned += [NewFile(stories.name, sample, remark, replaceable=False)]
     if stories.is_sample or (root / SCHEMA_NAME).exists():
         remark = f" (editors complete and check {stories.name} with it)"
-        planned += [Planned(SCHEMA_NAME, schema_text().encode(), remark)]
+        planned += [NewFile(SCHEMA_NAME, schema_text().encode(), remark)]
     try:
         before = read_regular(root / _GITIGNORE)
     except FileNotFoundError:
         before = b""
     except OSError as error:
         raise unreadable(error, _GITIGNORE) from None
-    return [*planned, Planned(_GITIGNORE, ignoring(before))]
+    return [*planned, NewFile(_GITIGNORE, ignoring(before))]
 
 
-def _tried_sandbox(root: Path, detected: Detected) -> tuple[str, str]:
+def _tried_sandbox(root: Path, detected: Detection) -> tuple[str, str]:
     """The mode that works here, empty for none, and why: the checks are run inside, once."""
     try:
         box = working_box(Config(), Project(root), open_repository(root), os.environ)
@@ -279,7 +279,7 @@ def _rendered(name: str, **values: object) -> bytes:
     return environment.from_string(template.read_text("utf-8")).render(**values).encode()
 
 
-def _found(root: Path, detected: Detected, agent: str, why_capped: str) -> Iterator[str]:
+def _found(root: Path, detected: Detection, agent: str, why_capped: str) -> Iterator[str]:
     def missing(program: str) -> bool:
         return find_program(program, os.environ, root) is None
 
@@ -310,7 +310,7 @@ def _found(root: Path, detected: Detected, agent: str, why_capped: str) -> Itera
     yield ""
 
 
-def _settle(root: Path, file: Planned, *, asking: bool, overwrite: bool) -> bool:
+def _settle(root: Path, file: NewFile, *, asking: bool, overwrite: bool) -> bool:
     """Write one file unless that would take something away unasked; False: left alone."""
     path = root / file.name
     try:

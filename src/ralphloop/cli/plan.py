@@ -354,14 +354,14 @@ def _proposed(desk: PlanDesk, source: PlanText, split: str = "", left_at: str = 
     # Everything is settled that must be before it is started.
     settle_trust(desk.setup)
     desk.setup = confine(desk.setup)
-    member = desk.setup.crew[0]
-    inquiry = Inquiry(member.config, desk.root, desk.setup.env_for(member))
-    for finding in member.agent.check(inquiry):
+    worker = desk.setup.workers[0]
+    inquiry = Inquiry(worker.config, desk.root, desk.setup.env_for(worker))
+    for finding in worker.agent.check(inquiry):
         if finding.level is Level.ERROR:
             raise AgentUnavailable(finding.message, finding.fix)
     most = f"${wanted.max_cost:.2f} and " if wanted.max_cost else ""
     bounds = f"at most {most}{format_duration(wanted.max_time)}"
-    output.note(f"asking {member.by}, which only reads: {bounds}")
+    output.note(f"asking {worker.by}, which only reads: {bounds}")
     tell = (lambda line: output.note(f"  {one_line(line, 100)}")) if desk.asking else lambda _: None
     asker = Asker(desk.setup, max_cost=wanted.max_cost, max_time=wanted.max_time, tell=tell)
     try:
@@ -371,7 +371,7 @@ def _proposed(desk: PlanDesk, source: PlanText, split: str = "", left_at: str = 
     finally:
         if asker.starts:
             paid = spent_words(asker.usage.dollars, asker.unpriced)
-            output.note(f"asked {member.by} {counted(asker.starts, 'time')}: {paid}")
+            output.note(f"asked {worker.by} {counted(asker.starts, 'time')}: {paid}")
     spec = _spec(desk.root, source, answers) if not split else ("", "")
     for entry in draft.entries if spec[1] else ():
         entry.setdefault("parent_spec", spec[1])

@@ -21,12 +21,12 @@ from ralphloop.core.events import LoopEvent
 from ralphloop.core.interventions import Reopened
 from ralphloop.core.model import ExitDecision
 from ralphloop.core.planning import choose
-from ralphloop.core.run_state import Desk, Frozen
+from ralphloop.core.run_state import Basis, Desk
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.loop.begin import brief, carried_for
 from ralphloop.loop.open import EndedRun, after_run, run_session
 from ralphloop.loop.prepare import Options, Setup, prepare
-from ralphloop.night.look import Placed, arranged, look
+from ralphloop.night.look import Position, arranged, look
 from ralphloop.night.values import next_steps
 from ralphloop.project import ERRANDS, find_project, relative
 from ralphloop.prompts import Prompt
@@ -157,7 +157,7 @@ def show_plan(setup: Setup) -> None:
     """Print stories in order and why, the checks, and the first prompt; do nothing."""
     night, resume = look(setup.project), setup.options.resume
     session, ended = night.session, night.run.decision if night.run else ""
-    session.frozen = Frozen(checks=setup.config.checks.commands)
+    session.frozen = Basis(checks=setup.config.checks.commands)
     stories = setup.stories.list if setup.stories else None
     listed = arranged(stories, session.stories) if stories else ()
     steps = [placed for placed in listed if not placed.look.story.passes]
@@ -168,7 +168,7 @@ def show_plan(setup: Setup) -> None:
     story = choose(stories, session.stories, only=setup.options.only) if stories else None
     prompt = None
     if story or stories is None:
-        learned = carried_for(setup, story, setup.crew[0]).text
+        learned = carried_for(setup, story, setup.workers[0]).text
         prompt = brief(setup, session, story, stories, learned=learned)
     # Where commits would land, and how a run would come there.
     branch, how = (setup.repo.branch() or "", "already") if setup.repo else ("", "")
@@ -196,7 +196,7 @@ def show_plan(setup: Setup) -> None:
 
 
 def _plan_lines(
-    setup: Setup, branch: str, how: str, steps: list[Placed], prompt: Prompt | None
+    setup: Setup, branch: str, how: str, steps: list[Position], prompt: Prompt | None
 ) -> Iterator[str]:
     yield f"project  {setup.project.root}"
     if branch:

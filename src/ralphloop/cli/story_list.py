@@ -22,7 +22,7 @@ from ralphloop.core.model import StoryList
 from ralphloop.core.run_state import Standing
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import ExitCode, InputError, UsageError
-from ralphloop.night.look import Placed, arranged, look, story_file
+from ralphloop.night.look import Position, arranged, look, story_file
 from ralphloop.project import find_project, relative
 from ralphloop.stories import shapes
 from ralphloop.stories.documents import Entry
@@ -80,7 +80,7 @@ def stories(ctx: click.Context, as_json: bool) -> None:
     output.show(_as_lines(found, listed, night.project.root), data, as_json=as_json)
 
 
-def _as_lines(story_list: StoryList, listed: list[Placed], root: Path) -> Iterator[str]:
+def _as_lines(story_list: StoryList, listed: list[Position], root: Path) -> Iterator[str]:
     for placed in listed:
         seen, state = placed.look, placed.look.state
         mark = str(placed.position or _MARKS.get(seen.standing, "-"))

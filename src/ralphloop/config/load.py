@@ -30,7 +30,7 @@ _SEED_VARIABLES = {
 _NOT_SETTINGS = frozenset({"RALPH_AGENT_MARK"})
 
 
-class Loaded(msgspec.Struct, frozen=True):
+class LoadedConfig(msgspec.Struct, frozen=True):
     config: Config
     origins: dict[str, str]  # dotted name → "default", a file, "environment NAME" or "flag"
     notes: tuple[str, ...] = ()  # what the project wanted and did not get
@@ -44,7 +44,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 def load_config(
     root: Path, *, env: Mapping[str, str], flags: Mapping[str, object] | None = None
-) -> Loaded:
+) -> LoadedConfig:
     """The settings of the project in `root`, or an error that names the first problem."""
     loaded, problems = check_config(root, env=env, flags=flags)
     if problems:
@@ -54,7 +54,7 @@ def load_config(
 
 def check_config(
     root: Path, *, env: Mapping[str, str], flags: Mapping[str, object] | None = None
-) -> tuple[Loaded, tuple[Problem, ...]]:
+) -> tuple[LoadedConfig, tuple[Problem, ...]]:
     """The settings as far as they can be read, and everything that is wrong with them."""
     layers = _Layers(Config())
     if own := user_file(env):
@@ -64,7 +64,7 @@ def check_config(
     notes = layers.hold_safety(ceiling, whose) if whose != DEFAULT else ()
     layers.add_environment(env)
     layers.add_flags(flags or {})
-    loaded = Loaded(layers.config, layers.origins, notes)
+    loaded = LoadedConfig(layers.config, layers.origins, notes)
     return loaded, tuple(layers.problems or _contradictions(loaded, root))
 
 
@@ -179,7 +179,7 @@ class _Layers:
             self.problems.append(Problem(place, message, origin == FLAG))
 
 
-def _contradictions(loaded: Loaded, root: Path) -> Iterator[Problem]:
+def _contradictions(loaded: LoadedConfig, root: Path) -> Iterator[Problem]:
     """What each value alone cannot show: a command without its words, an agent nobody knows."""
     agent, origins, words = loaded.config.agent, loaded.origins, AGENT_NAMES
     rungs = [name for name, _ in agent.rungs() if name != agent.name]

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from ralphloop.core import Value, readable, snake_case
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import CheckStatus, Circuit, ExitDecision
-from ralphloop.core.totals import Spent, Windows, updated
+from ralphloop.core.totals import Expense, Windows, updated
 from ralphloop.text.durations import iso
 
 
@@ -100,7 +100,7 @@ class ExperimentEnded(Event, kw_only=True):
 
 class IterationFinished(Event, kw_only=True):
     iteration: Iteration = Iteration()
-    spent: Spent = Spent()
+    spent: Expense = Expense()
     attempts: int = 0  # failed ones of the story, this one included
     warnings: tuple[str, ...] = ()  # besides those of the analysis
 

@@ -9,7 +9,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from ralphloop.core.iteration import Weighed
+from ralphloop.core.iteration import Assessment
 from ralphloop.core.model import Circuit, Decision, ExitDecision, Outcome
 from ralphloop.core.policy import (
     MIN_INDICATORS,
@@ -30,7 +30,7 @@ _SAYS = "the agent says that all is done"
 _Rules = Iterator[tuple[ExitDecision, str]]
 
 
-def decide(state: RunState, story: StoryState, one: Weighed, *, was_open: bool) -> Decision:
+def decide(state: RunState, story: StoryState, one: Assessment, *, was_open: bool) -> Decision:
     """What follows from a start, with the run and its story as they are after it."""
     if was_open:
         reason = "the circuit is OPEN until it is reset"
@@ -55,7 +55,7 @@ def decide(state: RunState, story: StoryState, one: Weighed, *, was_open: bool) 
     return Decision(word=ExitDecision.CONTINUE, reasons=(why,))
 
 
-def _broken(state: RunState, story: StoryState, one: Weighed) -> _Rules:
+def _broken(state: RunState, story: StoryState, one: Assessment) -> _Rules:
     """What a further start would not change."""
     outcome = one.analysis.outcome
     if outcome is Outcome.FATAL and not one.evidence.fallback:
@@ -79,7 +79,7 @@ def _broken(state: RunState, story: StoryState, one: Weighed) -> _Rules:
         yield ExitDecision.CIRCUIT_OPEN, state.breaker.reason
 
 
-def _runnable(story: StoryState, one: Weighed) -> int:
+def _runnable(story: StoryState, one: Assessment) -> int:
     """Open stories that may still be worked on after this iteration."""
     facts = one.evidence.stories
     return facts.others_if_passed if one.passed else facts.others + (not story.is_apart)
@@ -92,7 +92,7 @@ def silent_words(stalls: int) -> str:
     )
 
 
-def _over(state: RunState, story: StoryState, one: Weighed) -> _Rules:
+def _over(state: RunState, story: StoryState, one: Assessment) -> _Rules:
     """No story can run any more: the run waits for a person, or for nothing, or is done."""
     analysis, left = one.analysis, one.evidence.open_stories
     if one.evidence.stories.total is None:
@@ -117,7 +117,7 @@ def _over(state: RunState, story: StoryState, one: Weighed) -> _Rules:
         yield ExitDecision.PROJECT_COMPLETE, f"{_SAYS}; signs of it: {signs}"
 
 
-def _veto(one: Weighed) -> str | None:
+def _veto(one: Assessment) -> str | None:
     """Why the project cannot be complete, whatever EXIT_SIGNAL says."""
     block, evidence, left = one.analysis.status, one.evidence, one.evidence.open_stories
     if failed_checks(evidence):
@@ -132,7 +132,7 @@ def _veto(one: Weighed) -> str | None:
     return None
 
 
-def _used_up(state: RunState, story: StoryState, one: Weighed) -> _Rules:
+def _used_up(state: RunState, story: StoryState, one: Assessment) -> _Rules:
     limits, at = one.policy.limits, one.evidence.at or 0.0
     if story.saturated and (one.evidence.stories.total is None or _runnable(story, one) <= 0):
         row = one.policy.test_saturation

@@ -83,7 +83,7 @@ class LearningShare(Value, kw_only=True):
     trial: bool = False  # the story takes part in the comparison, on either side
 
 
-class Carried(Value, kw_only=True):
+class LearnedPart(Value, kw_only=True):
     text: str = ""
     share: LearningShare = LearningShare()
 
@@ -133,7 +133,7 @@ class Result(Value, kw_only=True):
         )
 
 
-class Weighed(Value, kw_only=True):
+class Assessment(Value, kw_only=True):
     """A start that has ended, with all that is known of it while it is judged."""
 
     start: Start
@@ -239,7 +239,7 @@ class Iteration(Value, kw_only=True):
         return self.stopped_because or self.response.reason
 
 
-def kept(one: Weighed, decision: Decision) -> Iteration:
+def kept(one: Assessment, decision: Decision) -> Iteration:
     start, result, evidence, story = one.start, one.result, one.evidence, one.start.story
     if story is not None:
         short = {"title": story.title[:200], "description": "", "criteria": (), "notes": ""}

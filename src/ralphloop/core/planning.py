@@ -12,7 +12,7 @@ import msgspec
 from ralphloop.core.model import Decision, ExitDecision, Story, StoryFacts, StoryList, Value
 from ralphloop.core.policy import Limits
 from ralphloop.core.run_state import Standing, States, state_of
-from ralphloop.core.totals import Spent, Totals
+from ralphloop.core.totals import Expense, Totals
 from ralphloop.text.plain import counted
 from ralphloop.text.status_block import StatusBlock
 
@@ -122,8 +122,8 @@ def room_for(
     totals: Totals,
     *,
     lanes: int,
-    flying: Collection[Spent | None],
-    dearest: Spent | None,
+    flying: Collection[Expense | None],
+    dearest: Expense | None,
     capped: bool = False,
 ) -> int:
     """How many more may start so that those in flight overrun no limit of the whole run.
@@ -135,7 +135,7 @@ def room_for(
     room = lanes - len(flying)
     if limits.max_iterations:
         room = min(room, limits.max_iterations - totals.iterations - len(flying))
-    each, ended = dearest or Spent(), [one for one in flying if one is not None]
+    each, ended = dearest or Expense(), [one for one in flying if one is not None]
     spent = totals.cost_usd + sum(it.cost_usd for it in ended)
     tokens = totals.fresh_tokens + sum(it.fresh_tokens for it in ended)
     for most, used, one, many in (
@@ -149,9 +149,9 @@ def room_for(
     return max(0, room)
 
 
-def pays_for(limits: Limits, totals: Totals, dearest: Spent | None, *, capped: bool) -> str:
+def pays_for(limits: Limits, totals: Totals, dearest: Expense | None, *, capped: bool) -> str:
     """What is left for all lanes together, in words; empty without a limit."""
-    one, said = dearest or Spent(), list[str]()
+    one, said = dearest or Expense(), list[str]()
     if limits.max_cost_usd:
         left = limits.max_cost_usd - totals.cost_usd
         each = f", some {int(left / one.cost_usd)} starts" if one.cost_usd else ""

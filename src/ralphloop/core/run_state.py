@@ -167,7 +167,7 @@ class RunState(Value, kw_only=True):
         return msgspec.structs.replace(self, stories={**self.stories, **changed})
 
 
-class Frozen(Value, kw_only=True):
+class Basis(Value, kw_only=True):
     checks: tuple[tuple[str, ...], ...] = ()
     baseline: tuple[CheckResult, ...] = ()
     dirty: tuple[str, ...] = ()  # paths with changes that are not the agent's
@@ -222,7 +222,7 @@ class Desk(Value, kw_only=True):
 class Session(msgspec.Struct):
     run: str
     state: RunState = msgspec.field(default_factory=RunState)
-    frozen: Frozen = Frozen()
+    frozen: Basis = Basis()
     desk: Desk = Desk()
     number: int = 0  # of the last start
     quota: dict[str, float] = msgspec.field(default_factory=dict)  # agent → when it may start
@@ -235,7 +235,7 @@ class Session(msgspec.Struct):
         return self.state.story(story_id)
 
 
-def first_state(frozen: Frozen, circuit: BreakerState, stories: dict[str, StoryState]) -> RunState:
+def first_state(frozen: Basis, circuit: BreakerState, stories: dict[str, StoryState]) -> RunState:
     """Before the first iteration: the tree, the checks and the stories as they were found."""
     trees = (frozen.start_tree,) if frozen.start_tree else ()
     checks = {result.name: result.status for result in frozen.baseline}

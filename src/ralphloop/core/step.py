@@ -18,13 +18,13 @@ from ralphloop.core.exit_gate import decide, silent_words
 from ralphloop.core.grading import Grade, Proof, StoryVerdict, is_green, judge_story
 from ralphloop.core.iteration import (
     AnyEffect,
+    Assessment,
     CommitStory,
     Iteration,
     MarkStory,
     Result,
     SaveLeftovers,
     Start,
-    Weighed,
     kept,
 )
 from ralphloop.core.model import Analysis, Circuit, Decision, Evidence, ExitDecision, Outcome, Value
@@ -33,7 +33,7 @@ from ralphloop.core.progress import WindowEntry
 from ralphloop.core.proof import Trial
 from ralphloop.core.run_state import RunState, Standing, StoryState, verify_was
 from ralphloop.core.story_after import accounted, progress_entry, spent, story_after
-from ralphloop.core.totals import Spent, Totals, Usage, free_again, too_full, updated
+from ralphloop.core.totals import Expense, Totals, Usage, free_again, too_full, updated
 from ralphloop.text.lines import speech
 from ralphloop.text.plain import counted
 from ralphloop.text.signatures import error_signature
@@ -118,7 +118,7 @@ class Step(Value, kw_only=True):
     decision: Decision
     effects: tuple[AnyEffect, ...] = ()
     story: str = ""  # where its state is kept; a plain loop has one story without a name
-    spent: Spent = Spent()
+    spent: Expense = Expense()
     away_until: float = 0.0  # the agent is not started before, for its usage; 0: no such time
 
     @property
@@ -172,7 +172,7 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
 
 def _weighed(
     state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy
-) -> Weighed:
+) -> Assessment:
     said = hear(result, evidence)
     verdict = _verdict(start, result, said, evidence, policy)
     if evidence.stories_passed is None:
@@ -185,7 +185,7 @@ def _weighed(
         moved = replace(moved, made=False, reasons=(words,), treading=True)
     asked = () if result.asked is None else (result.asked,)
     used, session_usage = accounted(start.state, result.response, *asked)
-    return Weighed(
+    return Assessment(
         start=start,
         result=result,
         evidence=evidence,
@@ -220,7 +220,7 @@ def _verdict(
     return judge_story(proof_of(start, said, evidence, policy))
 
 
-def _look_back(state: RunState, one: Weighed) -> tuple[RunState, Weighed]:
+def _look_back(state: RunState, one: Assessment) -> tuple[RunState, Assessment]:
     """Add what only history shows: stuck patterns and output decline."""
     moved, analysis, response = one.moved, one.analysis, one.result.response
     state = replace(state, memory=progress.remember(state.memory, one.evidence, moved))
@@ -247,7 +247,7 @@ def _look_back(state: RunState, one: Weighed) -> tuple[RunState, Weighed]:
     return replace(state, window=window, lengths=lengths), replace(one, analysis=analysis)
 
 
-def _circuit(state: RunState, one: Weighed) -> RunState:
+def _circuit(state: RunState, one: Assessment) -> RunState:
     analysis, evidence, moved = one.analysis, one.evidence, one.moved
     error, checked = analysis.error_signature, bool(evidence.checks)
     by_check = error is not None and error_signature(one.result.heard.final_words) is None
@@ -273,7 +273,7 @@ def _circuit(state: RunState, one: Weighed) -> RunState:
     return replace(state, breaker=circuit, idle_set_asides=idle)
 
 
-def _counters(state: RunState, one: Weighed) -> RunState:
+def _counters(state: RunState, one: Assessment) -> RunState:
     result, response, infrastructure = one.result, one.result.response, one.analysis.says_nothing
     startup, failures = state.startup_errors, state.paid_failures
     if one.analysis.outcome is Outcome.STARTUP_ERROR:
@@ -301,7 +301,7 @@ def _counters(state: RunState, one: Weighed) -> RunState:
 
 
 def _quarantined(
-    state: RunState, key: str, one: Weighed, decision: Decision
+    state: RunState, key: str, one: Assessment, decision: Decision
 ) -> tuple[RunState, StoryState]:
     """Set a story aside after too many failed attempts; a last one has its second chance first."""
     story, facts = state.story(key), one.evidence.stories
@@ -333,7 +333,7 @@ def _quarantined(
     return replace(state, breaker=circuit, idle_set_asides=idle), story
 
 
-def _effects(story: StoryState, one: Weighed) -> Iterator[AnyEffect]:
+def _effects(story: StoryState, one: Assessment) -> Iterator[AnyEffect]:
     passed, named = one.verdict.passed, one.start.story
     if named is not None and passed:
         yield MarkStory(story=named.id)

@@ -9,18 +9,18 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from ralphloop.core.grading import UNCHANGED
-from ralphloop.core.iteration import AddProgress, Weighed
+from ralphloop.core.iteration import AddProgress, Assessment
 from ralphloop.core.model import TOKENS, CheckResult, CheckStatus, Outcome, Response, Usage
 from ralphloop.core.policy import REFUSALS, Share
 from ralphloop.core.progress import failed_checks
 from ralphloop.core.run_state import MAX_FAILURE_CHARS, Standing, StoryState, is_failed_attempt
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.text.lines import own_lines
 from ralphloop.text.plain import clean, one_line, some
 from ralphloop.text.status_block import StatusBlock
 
 
-def story_after(now: StoryState, one: Weighed) -> StoryState:
+def story_after(now: StoryState, one: Assessment) -> StoryState:
     """The story after a start; `now` holds what a person asked of it while the agent ran."""
     evidence, analysis, verdict = one.evidence, one.analysis, one.verdict
     state, passed, before = _worked_on(now, one), one.passed, one.start.state
@@ -76,7 +76,7 @@ def _refused(state: StoryState, said: str) -> StoryState:
     )
 
 
-def _told(one: Weighed, unclaimed: int) -> Iterator[str]:
+def _told(one: Assessment, unclaimed: int) -> Iterator[str]:
     if one.evidence.returned is not None:
         yield one.evidence.returned.told
     yield from one.findings
@@ -103,7 +103,7 @@ def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
     return "\n\n".join(f"$ {check.name}\n{check.output_tail[-share:]}" for check in failed)
 
 
-def _worked_on(now: StoryState, one: Weighed) -> StoryState:
+def _worked_on(now: StoryState, one: Assessment) -> StoryState:
     """The state the start found, with what it used and what a person asked of the story since."""
     before, result, had = one.start.state, one.result, now.share
     checking = sum(check.duration_s for check in one.evidence.checks or ())
@@ -140,7 +140,7 @@ def _worked_on(now: StoryState, one: Weighed) -> StoryState:
 _FAILED_ENDINGS = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.STALLED, Outcome.DENIED)
 
 
-def progress_entry(one: Weighed, grade: str) -> AddProgress:
+def progress_entry(one: Assessment, grade: str) -> AddProgress:
     """How it went, and in one line the grade, what was done, what is next, what contradicts it."""
     analysis, verdict, named = one.analysis, one.verdict, one.start.story
     has_failed = analysis.outcome in _FAILED_ENDINGS and not analysis.progress
@@ -197,10 +197,10 @@ def is_unpriced(response: Response) -> bool:
     return reached and response.usage.cost_usd is None
 
 
-def spent(one: Weighed) -> Spent:
+def spent(one: Assessment) -> Expense:
     response, evidence = one.result.heard, one.evidence
     block, changed = response.status or StatusBlock(), evidence.files_changed
-    return Spent(
+    return Expense(
         counted=one.counts,
         cost_usd=one.used.dollars,
         cost_estimated=one.used.estimated,

@@ -64,7 +64,7 @@ class Amounts(Tokens, frozen=True, kw_only=True):
     commits: int = 0
 
 
-class Spent(Amounts, frozen=True, kw_only=True):
+class Expense(Amounts, frozen=True, kw_only=True):
     counted: bool = True  # False: a start without model output is no iteration
 
 

@@ -25,7 +25,7 @@ from ralphloop.core.model import (
 from ralphloop.core.run_state import Standing
 from ralphloop.hook.turn import Answer, Call, Turn, blocked, told
 from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.judging import Judged, judge
+from ralphloop.loop.judging import Judgement, judge
 from ralphloop.loop.loop import concluded, not_again
 from ralphloop.loop.repair import trouble
 from ralphloop.loop.requests import handle_requests
@@ -89,7 +89,7 @@ def broken_off(call: Call, turn: Turn) -> None:
         _finish(call, turn, used)
 
 
-def _finish(call: Call, turn: Turn, response: Response) -> tuple[Judged | None, Decision | None]:
+def _finish(call: Call, turn: Turn, response: Response) -> tuple[Judgement | None, Decision | None]:
     """Judge the iteration that went on, write it down and do what it owes; then what follows."""
     runner, cut = turn.runner, turn.under_way
     if cut is None:
@@ -99,7 +99,7 @@ def _finish(call: Call, turn: Turn, response: Response) -> tuple[Judged | None, 
     return judged, in_turn(concluded(runner, judged))
 
 
-def let_go(turn: Turn, decision: Decision, judged: Judged | None = None) -> Answer:
+def let_go(turn: Turn, decision: Decision, judged: Judgement | None = None) -> Answer:
     """End the run as script mode would and say why, with what the person can do."""
     from ralphloop.loop.open import end_run
     from ralphloop.ui.report import write_report
@@ -176,7 +176,7 @@ def _background(call: Call, turn: Turn, response: Response) -> str:
     return f"{len(named)} background tasks ({', '.join(list(named.values())[:3])})"
 
 
-def _hold_on(call: Call, turn: Turn, judged: Judged | None) -> Decision | None:
+def _hold_on(call: Call, turn: Turn, judged: Judgement | None) -> Decision | None:
     """Never be the hook that has to be overridden."""
     if judged is None or judged.step.analysis.progress:
         turn.note(idle_row=0)
@@ -194,7 +194,7 @@ def _hold_on(call: Call, turn: Turn, judged: Judged | None) -> Decision | None:
     return Decision(word=ExitDecision.INTERRUPTED, reasons=(f"nothing changed {times}",))
 
 
-def _became(turn: Turn, judged: Judged | None) -> str:
+def _became(turn: Turn, judged: Judgement | None) -> str:
     """What the iteration that ended was worth, in a few words."""
     story = judged.begun.story if judged else None
     if judged is None or story is None:

@@ -24,7 +24,7 @@ from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import hook_turn
 from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus
-from ralphloop.loop.begin import Begun, begin, begun_again
+from ralphloop.loop.begin import Round, begin, begun_again
 from ralphloop.loop.loop import choose_next, saw_verify
 from ralphloop.loop.prepare import Options, assemble, open_repository
 from ralphloop.loop.runner import Patience, Runner, measure_of
@@ -103,7 +103,7 @@ class Turn(msgspec.Struct):
         found = self.runner.journal.unfinished_iterations(self.runner.run)
         return found[-1] if found else None
 
-    def begun(self, cut: IterationRecord) -> Begun:
+    def begun(self, cut: IterationRecord) -> Round:
         """The same as it was begun, with the settings and stories as they were."""
         ledger, known = self.ledger, self.runner.setup.stories
         begun = begun_again(self.runner, cut, known.list if known else None)
@@ -114,7 +114,7 @@ class Turn(msgspec.Struct):
             stashes=ledger.stashes,
         )
 
-    def begin(self) -> Begun | Decision:
+    def begin(self) -> Round | Decision:
         """Begin the next iteration, and keep what an agent may break as it is now."""
         chosen = choose_next(self.runner)
         if isinstance(chosen, Decision):
@@ -247,13 +247,13 @@ def refused(words: str) -> Answer:
     }
 
 
-def blocked(begun: Begun, words: str) -> Answer:
+def blocked(begun: Round, words: str) -> Answer:
     """Do not stop: here is the next prompt."""
     story = f"{_STILL}{begun.prompt.text[begun.prompt.rules :].lstrip()}"
     return _fitting(begun, story, words, lambda text: {"decision": "block", "reason": text})
 
 
-def in_context(event: str, begun: Begun, words: str) -> Answer:
+def in_context(event: str, begun: Round, words: str) -> Answer:
     """Add the prompt to what the agent is about to read anyway."""
     return _fitting(
         begun,
@@ -263,7 +263,7 @@ def in_context(event: str, begun: Begun, words: str) -> Answer:
     )
 
 
-def _fitting(begun: Begun, prompt: str, words: str, made: Callable[[str], Answer]) -> Answer:
+def _fitting(begun: Round, prompt: str, words: str, made: Callable[[str], Answer]) -> Answer:
     """With the prompt, or with where it is to be read."""
     head = (
         f"This is iteration {begun.number} of a ralph loop in this session. Earlier ones may stand"

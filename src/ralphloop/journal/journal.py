@@ -22,8 +22,8 @@ from ralphloop import atomic
 from ralphloop.core.events import IterationFinished, LoopEvent
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.policy import Policy
-from ralphloop.core.run_state import Book, Desk, Frozen, RunState, Session
-from ralphloop.core.totals import Spent
+from ralphloop.core.run_state import Basis, Book, Desk, RunState, Session
+from ralphloop.core.totals import Expense
 from ralphloop.errors import JournalError
 from ralphloop.journal.database import Database, open_for_writing
 from ralphloop.journal.queries import ASKINGS_KEY, CIRCUIT_KEY, IS_ERRAND, PARTS, Queries
@@ -41,7 +41,9 @@ from ralphloop.text.durations import stamp
 _LARGEST_EVENT_BYTES = 64 * 1024
 _LARGEST_INTEGER = 2**53
 _TOLD = ("run", "n", "finished_at", "outcome", "decision", "status", "end_tree")
-_SUMS = tuple(name for name in Spent.__struct_fields__ if name not in ("counted", "cost_estimated"))
+_SUMS = tuple(
+    name for name in Expense.__struct_fields__ if name not in ("counted", "cost_estimated")
+)
 
 # Time that passed since the last sign of life belongs to the run only while a process carried it.
 _ALIVE = (
@@ -211,7 +213,7 @@ class Journal(Queries):
             _keep(db, run, after, state, moved)
         session.state = state
 
-    def save_part(self, run: str, part: Frozen | Desk | RunState | Book) -> None:
+    def save_part(self, run: str, part: Basis | Desk | RunState | Book) -> None:
         self.set_meta(PARTS[type(part)].format(run), part)
 
     def set_meta(self, key: str, value: object) -> None:

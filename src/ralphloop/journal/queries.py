@@ -19,8 +19,16 @@ from ralphloop.core.events import IterationFinished, LoopEvent, event_of
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import AnyEffect, Iteration, MarkStory
 from ralphloop.core.proof import TestReport
-from ralphloop.core.run_state import Book, Desk, Frozen, RunState, Session, StoryState, first_state
-from ralphloop.core.totals import Spent, Totals
+from ralphloop.core.run_state import (
+    Basis,
+    Book,
+    Desk,
+    RunState,
+    Session,
+    StoryState,
+    first_state,
+)
+from ralphloop.core.totals import Expense, Totals
 from ralphloop.errors import JournalError
 from ralphloop.journal.database import Database, open_for_reading
 from ralphloop.journal.records import (
@@ -44,10 +52,10 @@ SWAP_KEY = "experiment"  # the files that are exchanged right now
 CIRCUIT_KEY = "circuit"
 IS_ERRAND = f"(prd_path LIKE '{ERRANDS}%')"
 _R = TypeVar("_R", bound=msgspec.Struct)
-_P = TypeVar("_P", Frozen, Desk, RunState, Book)
+_P = TypeVar("_P", Basis, Desk, RunState, Book)
 _Read = Callable[[object, type[Any]], Any]
 # What is kept of a run: what was fixed, what a person changed, for a replay the first state, lanes.
-PARTS = {Frozen: "frozen:{}", Desk: "desk:{}", RunState: "beginning:{}", Book: "lanes:{}"}
+PARTS = {Basis: "frozen:{}", Desk: "desk:{}", RunState: "beginning:{}", Book: "lanes:{}"}
 _TABLES: dict[type[msgspec.Struct], str] = {
     RunRecord: "runs",
     IterationRecord: "iterations",
@@ -115,14 +123,14 @@ class Queries(Database):
         row = self.row("SELECT * FROM runs WHERE id = ?", (run,))
         return msgspec.convert(dict(row), Totals, strict=False) if row else Totals()
 
-    def dearest(self) -> Spent | None:
+    def dearest(self) -> Expense | None:
         """The most that a start of the newest run, or of the one before, took; None: none did."""
         fresh = "MAX(input_tokens + output_tokens + cache_write_tokens)"
         sql = f"SELECT MAX(cost_usd), {fresh} FROM iterations WHERE run = ? AND counted"  # noqa: S608
         for run in self.runs(2):
             row = self.row(sql, (run.id,))
             if row and row[0] is not None:
-                return Spent(cost_usd=float(row[0]), input_tokens=int(row[1]))
+                return Expense(cost_usd=float(row[0]), input_tokens=int(row[1]))
         return None
 
     # --- sessions ----------------------------------------------------------------------------
@@ -145,7 +153,7 @@ class Queries(Database):
     def seen_session(self, run: str, read: _Read = readable) -> Session:
         """The session for those who only look: what another version wrote, as far as it goes."""
         saved = self.row("SELECT state FROM states WHERE run = ?", (run,))
-        frozen = read(self.meta(PARTS[Frozen].format(run)) or {}, Frozen)
+        frozen = read(self.meta(PARTS[Basis].format(run)) or {}, Basis)
         stories = self.story_states(run, read)
         state = first_state(frozen, self.circuit(), stories)
         if saved is not None:

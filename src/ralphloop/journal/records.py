@@ -18,7 +18,7 @@ from ralphloop.core.iteration import AnyEffect, Iteration
 from ralphloop.core.model import CheckResult
 from ralphloop.core.policy import Mode
 from ralphloop.core.run_state import RunState
-from ralphloop.core.totals import Spent, Totals
+from ralphloop.core.totals import Expense, Totals
 
 JsonValues = dict[str, object]  # documented keys, each with a value that has a type
 
@@ -57,7 +57,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals = Totals()
 
 
-class IterationRecord(Spent, frozen=True, kw_only=True):
+class IterationRecord(Expense, frozen=True, kw_only=True):
     """An iteration; what stands before `finished_at` is written before the agent is started."""
 
     run: str
@@ -98,7 +98,7 @@ class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
     decision: str
     status: str = ""
     end_tree: str = ""
-    spent: Spent = Spent()
+    spent: Expense = Expense()
     record: Iteration = Iteration()
     effects: tuple[AnyEffect, ...] = ()
     state: RunState | None = None

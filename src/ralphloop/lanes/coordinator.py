@@ -21,7 +21,7 @@ from ralphloop.lanes.worktrees import bring_back
 from ralphloop.lanes.yard import Lane, Yard, take_up
 from ralphloop.loop.agent import run_agent
 from ralphloop.loop.begin import begin
-from ralphloop.loop.judging import Judged, judge
+from ralphloop.loop.judging import Judgement, judge
 from ralphloop.loop.loop import NOT_NOW, by_name, listed, not_again, saw_verify
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
@@ -44,7 +44,7 @@ class _Over(Exception):
 
 def keeps_to_its_share(runner: Runner) -> bool:
     """Whether every agent can be told how much money it may spend."""
-    return all(member.agent.name == "claude" for member in runner.setup.crew)
+    return all(worker.agent.name == "claude" for worker in runner.setup.workers)
 
 
 class Coordinator:
@@ -53,7 +53,7 @@ class Coordinator:
         self._queue = asyncio.Lock()  # the landing tree: first come, first landed
         self._queued = 0
         self._tasks: dict[asyncio.Task[Decision | None], Lane] = {}
-        self._outage: Judged | None = None  # a start that came to nothing, to be waited for
+        self._outage: Judgement | None = None  # a start that came to nothing, to be waited for
         self._stories: StoryList | None = None
         self._edits = Edits(yard)
         self._met_full = 0  # how often the disk was found to be full
@@ -213,7 +213,7 @@ class Coordinator:
                 if not self._no_room(said := error):
                     raise
                 continue
-            is_red = isinstance(came, Judged) and not came.step.verdict.passed
+            is_red = isinstance(came, Judgement) and not came.step.verdict.passed
             if not (is_red and (self._no_room() or self._met_full > met_before)):
                 return came
 
@@ -230,7 +230,7 @@ class Coordinator:
             await asyncio.sleep(_NO_ROOM_S)
         return runner.interrupted if runner.stop.requested else decision
 
-    async def _concluded(self, lane: Lane, judged: Judged) -> Decision | None:
+    async def _concluded(self, lane: Lane, judged: Judgement) -> Decision | None:
         """Write it down; where it would pass, in its turn and where it lands."""
         runner, begun = self.runner, judged.begun
         if judged.cut_short:
@@ -258,7 +258,7 @@ class Coordinator:
             self._queued -= 1
         return decision
 
-    async def _written(self, lane: Lane, judged: Judged) -> Decision | None:
+    async def _written(self, lane: Lane, judged: Judgement) -> Decision | None:
         decision = await self._with_room(lambda: concluded(self.yard, lane, judged))
         if decision is None:
             raise _Over(self.runner.interrupted)

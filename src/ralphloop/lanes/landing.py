@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ralphloop.atomic import kill_point
 from ralphloop.core.events import StoryReturned
 from ralphloop.core.iteration import AddProgress, CommitStory
-from ralphloop.core.model import CheckStatus, Decision, Returned
+from ralphloop.core.model import CheckStatus, Decision, Rejection
 from ralphloop.core.run_state import Standing
 from ralphloop.core.step import step
 from ralphloop.errors import RepositoryError
@@ -21,9 +21,9 @@ from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
 from ralphloop.lanes.worktrees import put_onto, stand, unsolved
 from ralphloop.lanes.yard import Lane, Yard, ready, saved
-from ralphloop.loop.begin import Begun
+from ralphloop.loop.begin import Round
 from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.judging import Judged, Measured, judge, learn_from, record
+from ralphloop.loop.judging import Judgement, Measurement, judge, learn_from, record
 from ralphloop.loop.loop import TO_BE_CHECKED, has_passed
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
@@ -59,7 +59,7 @@ def landed_since(repo: Repository, base: str, tip: str) -> list[tuple[str, str]]
     return found
 
 
-def concluded(yard: Yard, lane: Lane, judged: Judged) -> Steps[Decision | None]:
+def concluded(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Decision | None]:
     """Land an iteration where it would pass; None where the landing's own checks were cut short.
 
     It can be begun again after any error: what is written down is not decided a second time.
@@ -94,7 +94,7 @@ def concluded(yard: Yard, lane: Lane, judged: Judged) -> Steps[Decision | None]:
     return done.decision
 
 
-def decided(lane: Lane, judged: Judged) -> bool:
+def decided(lane: Lane, judged: Judgement) -> bool:
     """Whether this very start was written down already."""
     return lane.written is not None and lane.written.begun.number == judged.begun.number
 
@@ -109,7 +109,7 @@ def settle(yard: Yard, number: int, story: str, iteration: int) -> None:
         yard.write(number, story="")
 
 
-def tried_to_land(yard: Yard, lane: Lane, judged: Judged) -> Steps[Judged]:
+def tried_to_land(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]:
     """The same iteration, judged on top of everything that has landed."""
     landing, note, number = yard.runner, yard.note(lane.number), judged.begun.number
     tip = yard.tip()
@@ -148,7 +148,7 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judged) -> Steps[Judged]:
     return _returned(landing, done, landed, told, f"{names} fails together with")
 
 
-def _look(landing: Runner, begun: Begun, judged: Judged, problem: str) -> Measured:
+def _look(landing: Runner, begun: Round, judged: Judgement, problem: str) -> Measurement:
     """What is measured where it lands: the tree there, all else as the lane showed it."""
     landing.seen = None
     after, remarks = landing.tree(), landing.remarks
@@ -168,18 +168,18 @@ def _look(landing: Runner, begun: Begun, judged: Judged, problem: str) -> Measur
 
 def _returned(
     landing: Runner,
-    judged: Judged,
+    judged: Judgement,
     landed: Sequence[tuple[str, str]],
     told: str,
     words: str,
     rest: str = "",
-) -> Judged:
+) -> Judgement:
     """The same iteration as one that goes back to its lane, told what landed meanwhile."""
     others = tuple(dict.fromkeys(story for story, _ in landed if story))
     lines = [f"- {did}" for _, did in landed[-_NAMED:]]
     said = "\n".join(["While you worked, this landed on the branch:", *lines, told])
     met = some(others, _NAMED) or "what landed meanwhile"
-    back = Returned(words=f"{words} {met}{rest}", told=said, others=others)
+    back = Rejection(words=f"{words} {met}{rest}", told=said, others=others)
     evidence, state = replace(judged.evidence, returned=back), landing.session.state
     done = step(state, judged.begun.start, judged.result, evidence, landing.policy)
     return replace(judged, evidence=evidence, before=state, step=done)
@@ -216,7 +216,7 @@ def again(yard: Yard, owing: IterationRecord) -> Steps[None]:
     yield from apply_effects(landing, owing.n, owing.effects)
 
 
-def stopped(yard: Yard, lane: Lane, judged: Judged, why: Decision) -> Decision:
+def stopped(yard: Yard, lane: Lane, judged: Judgement, why: Decision) -> Decision:
     """The run ends before a start is through: what is left of it is done later, without agent."""
     number = judged.begun.number
     words = f"what iteration {number} owes is still to be done: `ralph run --continue` does it"

@@ -28,7 +28,7 @@ from ralphloop.core.run_state import Book, Standing, States, state_of
 from ralphloop.errors import InputError
 from ralphloop.lanes.worktrees import stand
 from ralphloop.lanes.yard import SIGNATURE, Lane, Yard, repository_of
-from ralphloop.loop.begin import Begun
+from ralphloop.loop.begin import Round
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.runner import lane_branch
 from ralphloop.repo.commit import with_trailers
@@ -200,7 +200,7 @@ class Surroundings(Value, kw_only=True):
     checkout: Snapshot
 
 
-def watch(yard: Yard, lane: Lane, begun: Begun) -> None:
+def watch(yard: Yard, lane: Lane, begun: Round) -> None:
     """Remember how long every reflog is and what the checkout holds; look again before judging."""
     logs = dict.fromkeys(map(str, _logs(yard)), 0)
     for path in logs:

@@ -35,7 +35,7 @@ from ralphloop.lanes.worktrees import (
 from ralphloop.lanes.yard import Yard, finish_move, made_ready, repository_of, setup_in
 from ralphloop.loop.agent import recover_iteration
 from ralphloop.loop.effects import take_back
-from ralphloop.loop.open import EndedRun, carried, held, open_runner, recover
+from ralphloop.loop.open import EndedRun, attended, held, open_runner, recover
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.runner import Runner, Sink, Tell, measure_of
 from ralphloop.proc.steps import Steps, StopSignal, aside, beside
@@ -72,7 +72,7 @@ async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell
             runner.forget()
             return decision
 
-        ended = await carried(yard.runner, work)
+        ended = await attended(yard.runner, work)
         bring_home(yard, ended.told.decision, tell)
         return ended
 

@@ -48,7 +48,7 @@ _MANIFESTS = (
 ).split()
 
 
-class Ready(Value, kw_only=True):
+class ReadyMark(Value, kw_only=True):
     """What a work tree of ours was made ready with; a mark in git's directory of it."""
 
     home: str = ""  # the checkout it belongs to
@@ -72,14 +72,14 @@ class LaneTree(msgspec.Struct, frozen=True):
         """Git that changes this work tree, without anybody's hooks."""
         return self.repo.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
 
-    def mark(self) -> Ready:
-        return read_mark(self.repo.git_dir) or Ready()
+    def mark(self) -> ReadyMark:
+        return read_mark(self.repo.git_dir) or ReadyMark()
 
 
-def read_mark(git_dir: Path) -> Ready | None:
+def read_mark(git_dir: Path) -> ReadyMark | None:
     """What is known of a work tree of ours; None where it is not."""
     try:
-        return msgspec.json.decode(read_regular(git_dir / MARK, most=1 << 20), type=Ready)
+        return msgspec.json.decode(read_regular(git_dir / MARK, most=1 << 20), type=ReadyMark)
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -132,7 +132,7 @@ def open_tree(home: Repository, directory: Path, number: int, commit: str) -> La
     if read_mark(place.repo.git_dir) is None:
         if any(path.name != ".git" for path in root.iterdir()) and place.repo.dirty_paths():
             raise _in_the_way(root)
-        write_mark(place, Ready(home=str(home.root)))
+        write_mark(place, ReadyMark(home=str(home.root)))
     return place
 
 
@@ -272,7 +272,7 @@ def make_ready(
     brought = _ignored(place)
     if where := leads_back((place.root / path for path in brought), home):
         return where
-    write_mark(place, Ready(home=str(home.root), digest=digest, brought=tuple(brought)))
+    write_mark(place, ReadyMark(home=str(home.root), digest=digest, brought=tuple(brought)))
     return ""
 
 
@@ -287,7 +287,7 @@ def _digest(config: Config, places: Sequence[Path]) -> str:
     return parts.hexdigest()
 
 
-def write_mark(place: LaneTree, mark: Ready) -> None:
+def write_mark(place: LaneTree, mark: ReadyMark) -> None:
     write_atomic(place.repo.git_dir / MARK, msgspec.json.encode(mark), within=place.repo.git_dir)
 
 

@@ -16,7 +16,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.core.interventions import TakenIntoLane
 from ralphloop.core.model import CheckStatus, Story
 from ralphloop.core.run_state import Book, LaneNote, Standing
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.errors import InputError, RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.views import PROGRESS_VIEW
@@ -32,7 +32,7 @@ from ralphloop.lanes.worktrees import (
 )
 from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import second_chance
-from ralphloop.loop.judging import Judged
+from ralphloop.loop.judging import Judgement
 from ralphloop.loop.prepare import Setup, spec_of
 from ralphloop.loop.runner import Runner, measure_of
 from ralphloop.proc.steps import Steps, aside
@@ -52,9 +52,9 @@ class Lane(msgspec.Struct):
     busy: str = ""  # the story that is worked on now
     lost: str = ""  # what somebody deleted that it held, in words
     left: str = ""  # the tree in which its last start was saved as the note's work
-    written: Judged | None = None  # its last start, as it was written down
+    written: Judgement | None = None  # its last start, as it was written down
     share: float | None = None  # dollars that its start may use, or has used
-    took: Spent | None = None  # by its start, whose agent has ended, till that is written
+    took: Expense | None = None  # by its start, whose agent has ended, till that is written
 
     @property
     def number(self) -> int:

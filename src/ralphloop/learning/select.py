@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from ralphloop.config.model import LearningSection
-from ralphloop.core.iteration import Carried, LearningShare
+from ralphloop.core.iteration import LearnedPart, LearningShare
 from ralphloop.core.model import Story
 from ralphloop.learning import store
 from ralphloop.learning.capturing import INVITATION, content_of
@@ -53,10 +53,12 @@ word {INVITATION} and then one sentence that names the files it is about."""
 _AROUND = len(_HEADING) + 20  # the fence and empty lines
 
 
-def carry(project: Project, story: Story | None, *, config: LearningSection, agent: str) -> Carried:
+def carry(
+    project: Project, story: Story | None, *, config: LearningSection, agent: str
+) -> LearnedPart:
     """The learned part of a story's prompt; empty where learning is off."""
     if not config.enabled:
-        return Carried()
+        return LearnedPart()
     loaded = dict.fromkeys(_ID.findall(read_by(project.root, config, agent)))
     question, index = _ASK if config.ask_agent else _INVITE, store.current(project)
     room = config.budget_tokens * CHARS_PER_TOKEN - _AROUND - len(question)
@@ -75,7 +77,7 @@ def carry(project: Project, story: Story | None, *, config: LearningSection, age
         text, tokens = "", 0
     ids = () if held_out else (*lines, *loaded)
     share = LearningShare(ids=ids, tokens=tokens, held_out=held_out, trial=trial)
-    return Carried(text=text, share=share)
+    return LearnedPart(text=text, share=share)
 
 
 def _chosen(index: Index, story: Story | None, loaded: Collection[str]) -> list[Pattern]:

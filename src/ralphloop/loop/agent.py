@@ -24,7 +24,7 @@ from ralphloop.agents.process import Rules
 from ralphloop.agents.process import run_agent as run_process
 from ralphloop.agents.transcript import Transcript, join_tail, stderr_path
 from ralphloop.core.events import StatusAsked
-from ralphloop.core.iteration import Carried, Result
+from ralphloop.core.iteration import LearnedPart, Result
 from ralphloop.core.model import Evidence, Outcome, ProcessEnd, Response, Usage, Value
 from ralphloop.core.policy import HOUR, reached
 from ralphloop.core.run_state import Standing
@@ -32,9 +32,9 @@ from ralphloop.core.step import Need, needs
 from ralphloop.core.story_after import accounted
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord
-from ralphloop.loop.begin import Begun, begun_again
+from ralphloop.loop.begin import Round, begun_again
 from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.judging import Judged, judge, record
+from ralphloop.loop.judging import Judgement, judge, record
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
 from ralphloop.proc.tree import stop_tree
@@ -50,19 +50,19 @@ _STDERR_TAIL = 8_000
 _COMMIT_S = 30.0  # a commit may take so long when the time is over
 
 
-async def run_agent(runner: Runner, begun: Begun) -> Result:
+async def run_agent(runner: Runner, begun: Round) -> Result:
     """Start the agent, ask for the status block where it is missing, and keep how it ended."""
     limits, left = runner.config.limits, runner.money_left
     resume = begun.state.session_id
     request = AgentRequest(
-        config=begun.member.config,
+        config=begun.worker.config,
         settings_dir=runner.setup.project.directory / "agent",
         prompt=begun.prompt.text,
         cwd=runner.setup.project.root,
         run_id=runner.run,
         iteration=begun.number,
-        inherited=runner.setup.env_for(begun.member),
-        box=runner.setup.agent_boxes.get(begun.member.name),
+        inherited=runner.setup.env_for(begun.worker),
+        box=runner.setup.agent_boxes.get(begun.worker.name),
         story_id=begun.story.id if begun.story else None,
         session_id=None if resume else str(uuid.uuid4()),
         resume=resume or None,
@@ -71,7 +71,7 @@ async def run_agent(runner: Runner, begun: Begun) -> Result:
     wall, stall = limits.iteration_timeout, limits.stall_timeout
     rules = Rules(wall_s=wall, stall_s=stall, is_over=_time_is_up(runner))
     result = await _run(runner, begun, request, rules, begun.transcript)
-    resumes = begun.member.agent.resumes and bool(result.response.session_id)
+    resumes = begun.worker.agent.resumes and bool(result.response.session_id)
     can_be_asked = resumes and not runner.stop.requested and runner.free_at() is None
     ended = msgspec.structs.replace(result, can_be_asked=can_be_asked)
     known = Evidence(used=runner.totals())
@@ -82,10 +82,10 @@ async def run_agent(runner: Runner, begun: Begun) -> Result:
 
 
 async def _run(
-    runner: Runner, begun: Begun, request: AgentRequest, rules: Rules, transcript: Path
+    runner: Runner, begun: Round, request: AgentRequest, rules: Rules, transcript: Path
 ) -> Result:
     """One process of the agent, watched and written down."""
-    launch, repo = begun.member.agent.launch(request), runner.setup.repo
+    launch, repo = begun.worker.agent.launch(request), runner.setup.repo
 
     def started(pid: int, since: float) -> None:
         runner.journal.set_agent_pid(runner.run, begun.number, pid=pid, pid_started=since)
@@ -107,7 +107,7 @@ async def _run(
         response = msgspec.structs.replace(response, usage=usage)
     response = with_price(runner, begun, response)
     if response.outcome is Outcome.FATAL and concerns_login(response.reason):
-        look = where_to_look(begun.member.agent, request.config, request.inherited)
+        look = where_to_look(begun.worker.agent, request.config, request.inherited)
         reason = "; ".join(filter(None, (response.reason, look)))
         response = msgspec.structs.replace(response, reason=reason)
     return msgspec.structs.replace(finished, response=response)
@@ -131,13 +131,13 @@ def _time_is_up(runner: Runner) -> Callable[[], str]:
     return words
 
 
-def with_price(runner: Runner, begun: Begun, response: Response) -> Response:
+def with_price(runner: Runner, begun: Round, response: Response) -> Response:
     """The same with what the agent's own record tells, and what money it does not tell."""
     if not response.usage.total_tokens:
         return response
     from ralphloop.agents.prices import billed
 
-    return billed(response, begun.member.config, runner.setup.options.env)
+    return billed(response, begun.worker.config, runner.setup.options.env)
 
 
 def _fingerprint(repo: Repository) -> str:
@@ -157,7 +157,7 @@ def _fingerprint(repo: Repository) -> str:
     return digest.hexdigest()
 
 
-async def _asked(runner: Runner, begun: Begun, request: AgentRequest, result: Result) -> Result:
+async def _asked(runner: Runner, begun: Round, request: AgentRequest, result: Result) -> Result:
     """The same, with what came when its missing block was asked for."""
     _write_end(runner, begun, result, asking=True)
     now = runner.clock()
@@ -197,15 +197,15 @@ class AgentEnd(Value, kw_only=True):
     n: int
     agent: str
     finished: Result
-    carried: Carried = Carried()
+    carried: LearnedPart = LearnedPart()
     asking: bool = False  # it is asked for its status block; nobody asks a second time
 
 
-def _write_end(runner: Runner, begun: Begun, result: Result, *, asking: bool = False) -> None:
+def _write_end(runner: Runner, begun: Round, result: Result, *, asking: bool = False) -> None:
     """Keep how the agent of this iteration ended, until the iteration is finished."""
     end = AgentEnd(
         n=begun.number,
-        agent=begun.member.name,
+        agent=begun.worker.name,
         finished=result,
         carried=begun.carried,
         asking=asking,
@@ -218,7 +218,7 @@ def _end_key(runner: Runner) -> str:
     return f"agent_end:{runner.run}" + (f":{runner.lane}" if runner.lane else "")
 
 
-def _asking_log(begun: Begun) -> Path:
+def _asking_log(begun: Round) -> Path:
     return begun.transcript.with_suffix(".status.log")
 
 
@@ -226,7 +226,7 @@ def _asking_log(begun: Begun) -> Path:
 
 
 def recover_iteration(
-    runner: Runner, cut: IterationRecord, conclude: Callable[[Judged], Steps[object]]
+    runner: Runner, cut: IterationRecord, conclude: Callable[[Judgement], Steps[object]]
 ) -> Steps[str]:
     """One iteration that another process began, to the end it can have."""
     stopped = stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
@@ -243,9 +243,9 @@ def recover_iteration(
     except msgspec.ValidationError:
         ended = None  # it was still at work, or another version wrote it
     if ended is not None and ended.n == cut.n:  # go on where the checks were to begin
-        crew = (begun.member, *runner.setup.crew)
-        named = next((member for member in crew if member.name == ended.agent), begun.member)
-        begun = msgspec.structs.replace(begun, member=named, carried=ended.carried)
+        workers = (begun.worker, *runner.setup.workers)
+        named = next((worker for worker in workers if worker.name == ended.agent), begun.worker)
+        begun = msgspec.structs.replace(begun, worker=named, carried=ended.carried)
         result = ended.finished
         if ended.asking:  # cut off while it was asked: what it said by then counts, and is paid
             said = _read_transcript(runner, begun, _asking_log(begun), result.response.reader)
@@ -255,7 +255,7 @@ def recover_iteration(
             return f"the checks of iteration {cut.n} are still to be run"
         yield from conclude(judged)
         return f"judged iteration {cut.n}, whose agent had ended before its checks did"
-    reader = reader_name(begun.member.name, begun.member.config.format)
+    reader = reader_name(begun.worker.name, begun.worker.config.format)
     result = Result(
         end=ProcessEnd(exit_code=None, interrupted=True),
         response=_read_transcript(runner, begun, begun.transcript, reader),
@@ -268,7 +268,7 @@ def recover_iteration(
     return f"recorded iteration {cut.n} as interrupted{still}"
 
 
-def _read_transcript(runner: Runner, begun: Begun, path: Path, name: str) -> Response:
+def _read_transcript(runner: Runner, begun: Round, path: Path, name: str) -> Response:
     reader = reader_for(name)
     stderr = ""
     if path.exists():

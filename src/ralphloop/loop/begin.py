@@ -5,13 +5,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from ralphloop.core.events import AgentChanged, IterationStarted
-from ralphloop.core.iteration import Carried, PromptSize, Start
+from ralphloop.core.iteration import LearnedPart, PromptSize, Start
 from ralphloop.core.model import Circuit, Story, StoryList, Value
 from ralphloop.core.run_state import Session, StoryState
 from ralphloop.errors import InputError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
-from ralphloop.loop.prepare import GONE, Member, Setup, at_work, back_at, spec_of, team
+from ralphloop.loop.prepare import GONE, Setup, Worker, at_work, back_at, spec_of, team
 from ralphloop.loop.repair import Settings, read_settings
 from ralphloop.loop.runner import Runner
 from ralphloop.project import relative
@@ -24,11 +24,11 @@ _PROGRESS_BYTES = 12_000
 _SPEC_BYTES = 1 << 20
 
 
-class Begun(Value, kw_only=True):
-    """An iteration before the agent starts, as the journal knows it."""
+class Round(Value, kw_only=True):
+    """An iteration that has begun, as the journal knows it."""
 
     number: int
-    member: Member  # the agent that is started
+    worker: Worker  # the agent that is started
     story: Story | None
     stories: StoryList | None
     state: StoryState  # of the story, before
@@ -38,7 +38,7 @@ class Begun(Value, kw_only=True):
     list_bytes: bytes  # the story file, to be put back should an agent break it
     settings: Settings | None = None  # the files that say how the run works; None: not known
     stashes: frozenset[str] | None = None  # what was stashed; None: not known
-    carried: Carried = Carried()  # what the prompt brings of earlier learning
+    carried: LearnedPart = LearnedPart()  # what the prompt brings of earlier learning
 
     @property
     def story_began(self) -> Snapshot:
@@ -53,24 +53,24 @@ class Begun(Value, kw_only=True):
             state=self.state,
             tree=self.before.tree,
             head=self.before.head or "",
-            agent=self.member.name,
-            model=self.member.config.model,
+            agent=self.worker.name,
+            model=self.worker.config.model,
             prompt=PromptSize(characters=len(prompt.text), left_out=prompt.left_out),
             learning=self.carried.share,
         )
 
 
-def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Begun:
+def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Round:
     """Write the iteration ahead: after a crash another process can go on where it ended."""
     session, now = runner.session, runner.clock()
     number = session.number + 1
-    crew = team(runner.setup.crew, session.story(story.id if story else None).failed)
-    member = at_work(crew, session.quota, now) or crew[0]
-    _tell_agent(runner, crew[0], member)
-    state = _state_before(runner, story.id if story else None, member)
+    workers = team(runner.setup.workers, session.story(story.id if story else None).failed)
+    worker = at_work(workers, session.quota, now) or workers[0]
+    _tell_agent(runner, workers[0], worker)
+    state = _state_before(runner, story.id if story else None, worker)
     before, settings = runner.tree(), read_settings(runner.setup.project.root)
     stashes = frozenset(runner.setup.repo.stashes()) if runner.setup.repo else None
-    carried = carried_for(runner.setup, story, member)
+    carried = carried_for(runner.setup, story, worker)
     prompt = brief(runner.setup, session, story, stories, learned=carried.text)
     folder = runner.setup.project.transcripts / runner.run
     folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
             title=story.title if story else "",
             attempt=state.attempts + 1,
             lane=runner.lane,
-            by=member.by if len(crew) > 1 else "",
+            by=worker.by if len(workers) > 1 else "",
             passed=stories.passed if stories else 0,
             total=stories.total if stories else 0,
             prompt_tokens=prompt.estimated_tokens,
@@ -113,9 +113,9 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     )
     session.number = number
     runner.sink(started)
-    return Begun(
+    return Round(
         number=number,
-        member=member,
+        worker=worker,
         story=story,
         stories=stories,
         state=state,
@@ -129,29 +129,29 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     )
 
 
-def _tell_agent(runner: Runner, first: Member, member: Member) -> None:
+def _tell_agent(runner: Runner, first: Worker, worker: Worker) -> None:
     """Say who stands in for whom, where that is new, and when the one that is away is back."""
-    away, other = first.clocks[1], member.clocks[1]
-    if member is first and runner.stands_in[0] == away:
+    away, other = first.clocks[1], worker.clocks[1]
+    if worker is first and runner.stands_in[0] == away:
         runner.stands_in = ("", "")
         runner.emit(AgentChanged(agent=away))
-    elif member is not first and runner.stands_in != (away, other):
+    elif worker is not first and runner.stands_in != (away, other):
         runner.stands_in = (away, other)
         back = back_at(first, runner.session.quota)
         until = iso(back) if back != GONE else None
         runner.emit(AgentChanged(agent=other, away=away, until=until))
 
 
-def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None) -> Begun:
+def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None) -> Round:
     """An iteration that another process began, from the journal and the list as it was then."""
     known, failed = runner.setup.stories, runner.session.story(cut.story).failed
-    member = team(runner.setup.crew, failed)[0]
-    return Begun(
+    worker = team(runner.setup.workers, failed)[0]
+    return Round(
         number=cut.n,
-        member=member,
+        worker=worker,
         story=stories.get(cut.story) if stories and cut.story is not None else None,
         stories=stories,
-        state=_state_before(runner, cut.story, member),
+        state=_state_before(runner, cut.story, worker),
         before=Snapshot(tree=cut.tree, head=cut.head or None),
         prompt=Prompt(text=""),
         transcript=runner.setup.project.transcripts / cut.run / f"{cut.n}.log",
@@ -159,21 +159,21 @@ def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None)
     )
 
 
-def _state_before(runner: Runner, story: str | None, member: Member) -> StoryState:
+def _state_before(runner: Runner, story: str | None, worker: Worker) -> StoryState:
     """What is known of the story; of a conversation only where it will be gone on with."""
     state = runner.session.story(story)
-    resumes = member.config.context == "resume" and state.session_agent == member.name
+    resumes = worker.config.context == "resume" and state.session_agent == worker.name
     return state if resumes else state.fresh_conversation()
 
 
-def carried_for(setup: Setup, story: Story | None, member: Member) -> Carried:
+def carried_for(setup: Setup, story: Story | None, worker: Worker) -> LearnedPart:
     """What earlier runs have learned for this story; a session reads skills and memory itself."""
     config = setup.config.learning
     if not config.enabled or setup.options.session:
-        return Carried()
+        return LearnedPart()
     from ralphloop.learning.select import carry
 
-    return carry(setup.project, story, config=config, agent=member.name)
+    return carry(setup.project, story, config=config, agent=worker.name)
 
 
 def brief(
@@ -226,7 +226,7 @@ def _nudge(session: Session) -> str:
     lines = [f"The last {state.breaker.no_progress} runs changed nothing that counts."]
     if state.breaker.last_error:
         lines.append(f"The last error was: {state.breaker.last_error}")
-    replies = [glimpse.reply[:200] for glimpse in state.window[-2:] if glimpse.reply]
+    replies = [entry.reply[:200] for entry in state.window[-2:] if entry.reply]
     lines += [f'One of them said: "{reply}"' for reply in replies]
     lines.append(
         "Do not repeat that. Take a different and smaller step that changes a file, or report"

@@ -40,7 +40,7 @@ _NO_RUN = "`ralph run` starts one."
 _LOOK = "`ralph status` and `ralph stories` show how it stands."
 
 
-class Between(msgspec.Struct):
+class HeldRun(msgspec.Struct):
     """The last run of a project, held by a person for a moment."""
 
     journal: Journal
@@ -115,7 +115,7 @@ def send_back(project: Project, story: str, why: str) -> str:
     return f"{story} is open again; its commits are taken out, the attempt is kept: git show {ref}"
 
 
-def _passed(between: Between, story: str) -> tuple[StoryList, Story]:
+def _passed(between: HeldRun, story: str) -> tuple[StoryList, Story]:
     stories, found = between.stories, between.story(story)
     if stories is None or found is None:
         words = f"there is no story {one_line(story, 60)!r}"
@@ -140,7 +140,7 @@ def _own_commits(journal: Journal, project: Project, story: str) -> list[str]:
 
 
 @contextmanager
-def _held(project: Project, story: str) -> Iterator[Between]:
+def _held(project: Project, story: str) -> Iterator[HeldRun]:
     if not project.journal.exists():
         raise UsageError("nothing has run here yet", _NO_RUN)
     claim(project.directory)
@@ -162,4 +162,4 @@ def _held(project: Project, story: str) -> Iterator[Between]:
         stories, problem = listed(project, record, config)
         if problem:
             raise InputError(problem, "`ralph doctor` checks the story list.")
-        yield Between(journal, journal.session(record.id), config, stories)
+        yield HeldRun(journal, journal.session(record.id), config, stories)

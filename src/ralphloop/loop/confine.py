@@ -21,7 +21,7 @@ from ralphloop.agents.declared import declared_homes
 from ralphloop.agents.environment import API_KEYS, find_program, outer_sandbox
 from ralphloop.config.model import Config, SandboxMode
 from ralphloop.errors import InputError, RalphError, RepositoryError
-from ralphloop.loop.prepare import Member, Setup
+from ralphloop.loop.prepare import Setup, Worker
 from ralphloop.proc import sandbox
 from ralphloop.proc.run import run_command
 from ralphloop.proc.sandbox import NONE, OPEN, Box, plan
@@ -63,7 +63,7 @@ def confine(setup: Setup) -> Setup:
     try:
         plans = _Plans(config, setup.project, setup.repo, setup.options.env)
         by_hook = bool(setup.options.session)
-        boxes = {} if by_hook else {it.name: plans.agent(it) for it in setup.crew}
+        boxes = {} if by_hook else {it.name: plans.agent(it) for it in setup.workers}
         checks, git = _tried(plans.checks(), setup.project.root), plans.git()
     except NoSandbox as error:
         if mode == "on":
@@ -93,7 +93,7 @@ class NoSandbox(RalphError):
 
 def _wanted(setup: Setup) -> tuple[SandboxMode, str]:
     """Whether there has to be a sandbox, and who says so."""
-    strict = any(member.config.safety == "strict" for member in setup.crew)
+    strict = any(worker.config.safety == "strict" for worker in setup.workers)
     mode = setup.config.sandbox.mode
     if not strict or mode == "on":
         return mode, 'sandbox.mode = "on"' if mode == "on" else ""
@@ -178,16 +178,16 @@ class _Plans:
         allow = [*own, self._room / "objects"]
         return self._box(guarded, own, allow, absent=absent, withheld=self._keys)
 
-    def agent(self, member: Member) -> Box:
+    def agent(self, worker: Worker) -> Box:
         """What the agent's own program keeps in the home directory is there, mostly read-only."""
-        declared = getattr(member.agent, "it", None)
+        declared = getattr(worker.agent, "it", None)
         kept = [*map(self._expand, declared.home)] if declared else []
         writes = [*map(self._made, declared.writes)] if declared else []
         guards = [*map(self._expand, declared.guards)] if declared else []
-        if member.name == "scripted":
+        if worker.name == "scripted":
             writes.append(self._made(f"{self._room}/agent/"))  # which line of the script is next
-        named = (declared.program,) if declared else member.config.command[:1]
-        program = find_program(member.config.binary or "".join(named), self._env, self._root)
+        named = (declared.program,) if declared else worker.config.command[:1]
+        program = find_program(worker.config.binary or "".join(named), self._env, self._root)
         writing = self._section.git == "guarded"
         own, guarded, absent = self._git_writes() if writing else ([], self._git_places(), ())
         absent += tuple(str(path) for path in guards if not path.exists())

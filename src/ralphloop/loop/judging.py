@@ -27,7 +27,7 @@ from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.errors import RalphError
 from ralphloop.journal.queries import QUOTA_KEY, REPORTS_KEY
 from ralphloop.journal.records import FinishedIteration
-from ralphloop.loop.begin import Begun
+from ralphloop.loop.begin import Round
 from ralphloop.loop.effects import take_back, tell_taken_back
 from ralphloop.loop.prepare import GONE, at_work
 from ralphloop.loop.repair import (
@@ -51,7 +51,7 @@ _LARGEST_SCRIPT = 256 * 1024
 _WAITING = {Standing.SET_ASIDE: StorySetAside, Standing.BLOCKED: StoryBlocked}
 
 
-class Measured(Value, kw_only=True):
+class Measurement(Value, kw_only=True):
     """The work tree and the story list after the agent ended."""
 
     after: Snapshot
@@ -60,10 +60,10 @@ class Measured(Value, kw_only=True):
     doubts: tuple[str, ...] = ()  # what was taken away or was not its to change, in words
 
 
-class Judged(Value, kw_only=True):
-    begun: Begun
+class Judgement(Value, kw_only=True):
+    begun: Round
     result: Result
-    measured: Measured
+    measured: Measurement
     evidence: Evidence  # with everything that was found out
     before: RunState  # the state the step was taken from
     step: Step
@@ -75,8 +75,11 @@ class Judged(Value, kw_only=True):
 
 
 def judge(
-    runner: Runner, begun: Begun, result: Result, look: Callable[[], Measured] | None = None
-) -> Steps[Judged]:
+    runner: Runner,
+    begun: Round,
+    result: Result,
+    look: Callable[[], Measurement] | None = None,
+) -> Steps[Judgement]:
     look = look or partial(_measured, runner, begun)
     measured, start, policy = look(), begun.start, runner.policy
     evidence, state, disturbed = measured.evidence, runner.session.state, ""
@@ -100,8 +103,8 @@ def judge(
                 measured = look()
                 evidence = measured.evidence
         evidence = msgspec.structs.replace(evidence, **found)
-    now, mine = runner.clock(), begun.member.clocks[result.response.outcome is Outcome.FATAL]
-    others = [one for one in runner.setup.crew if mine not in one.clocks]
+    now, mine = runner.clock(), begun.worker.clocks[result.response.outcome is Outcome.FATAL]
+    others = [one for one in runner.setup.workers if mine not in one.clocks]
     only, states = runner.setup.options.only, runner.session.stories
     stories = runner.as_known(measured.stories) if runner.lane else measured.stories
     evidence = msgspec.structs.replace(
@@ -112,7 +115,7 @@ def judge(
         at=now,
     )
     state = runner.session.state  # a person may have been heard meanwhile
-    return Judged(
+    return Judgement(
         begun=begun,
         result=result,
         measured=measured,
@@ -122,7 +125,7 @@ def judge(
     )
 
 
-def _measured(runner: Runner, begun: Begun) -> Measured:
+def _measured(runner: Runner, begun: Round) -> Measurement:
     """What is different now that the agent has ended, and what it broke that is not its own."""
     number, before = begun.number, begun.before
     put_back_own_files(runner)
@@ -162,10 +165,10 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
         evidence = msgspec.structs.replace(evidence, net_lines=net_lines)
     stories = listed.stories.with_passes(dict.fromkeys(gone, False)) if listed.stories else None
     doubts = (*lost.values(), *meddled, *listed.doubts)
-    return Measured(after=after, evidence=evidence, stories=stories, doubts=doubts)
+    return Measurement(after=after, evidence=evidence, stories=stories, doubts=doubts)
 
 
-def _checked(runner: Runner, begun: Begun) -> Steps[dict[str, object]]:
+def _checked(runner: Runner, begun: Round) -> Steps[dict[str, object]]:
     from ralphloop.repo.checks import compare
 
     runner.seen = None  # checks leave files behind
@@ -183,7 +186,7 @@ def _checked(runner: Runner, begun: Begun) -> Steps[dict[str, object]]:
 
 
 def beside_the_tests(
-    runner: Runner, begun: Begun, after: Snapshot, evidence: Evidence
+    runner: Runner, begun: Round, after: Snapshot, evidence: Evidence
 ) -> Iterator[str]:
     """What the agent has to answer for that no test shows, in words."""
     from ralphloop.repo.runners import changed_scripts
@@ -207,7 +210,7 @@ def beside_the_tests(
 
 
 def _outside(
-    runner: Runner, begun: Begun, evidence: Evidence, changes: Sequence[Change]
+    runner: Runner, begun: Round, evidence: Evidence, changes: Sequence[Change]
 ) -> Iterator[str]:
     """Work that the checks saw and a commit will not hold."""
     repo, run = runner.setup.repo, runner.journal.find_run(runner.run)
@@ -239,7 +242,7 @@ def _outside(
             yield f"imported from files that git ignores, no commit will hold them: {some(needed)}"
 
 
-def opinions(runner: Runner, begun: Begun, after: Snapshot) -> Steps[tuple[str, ...]]:
+def opinions(runner: Runner, begun: Round, after: Snapshot) -> Steps[tuple[str, ...]]:
     """What each command that may doubt has to say; a doubter that cannot be run says nothing."""
     from ralphloop.redaction import redact, secret_values
     from ralphloop.repo.checks import check_of, run_confined
@@ -279,7 +282,7 @@ def opinions(runner: Runner, begun: Begun, after: Snapshot) -> Steps[tuple[str, 
 # --- writing it down -------------------------------------------------------------------------
 
 
-def record(runner: Runner, judged: Judged) -> Judged:
+def record(runner: Runner, judged: Judgement) -> Judgement:
     """Fold the iteration into the session and write everything at once; what was decided."""
     begun, result, before = judged.begun, judged.result, runner.session.state
     if before is not judged.before:  # something changed the run since: decide again
@@ -287,7 +290,7 @@ def record(runner: Runner, judged: Judged) -> Judged:
         judged = msgspec.structs.replace(judged, before=before, step=again)
     done, analysis = judged.step, judged.step.analysis
     now, away = runner.clock(), round(done.away_until, 1)
-    clock = begun.member.clocks[analysis.outcome is Outcome.FATAL]
+    clock = begun.worker.clocks[analysis.outcome is Outcome.FATAL]
     quota = {agent: until for agent, until in runner.session.quota.items() if agent != clock}
     if analysis.outcome is Outcome.FATAL or away:
         quota[clock] = GONE if analysis.outcome is Outcome.FATAL else away
@@ -332,17 +335,17 @@ def record(runner: Runner, judged: Judged) -> Judged:
     return judged
 
 
-def _without_a_price(runner: Runner, judged: Judged) -> Iterator[str]:
+def _without_a_price(runner: Runner, judged: Judgement) -> Iterator[str]:
     """Said once, and only where it could not be known before: a limit that is none."""
-    member, limit = judged.begun.member, runner.limits.max_cost_usd
+    worker, limit = judged.begun.worker, runner.limits.max_cost_usd
     if not judged.step.spent.unpriced or not limit or runner.totals().unpriced:
         return
     from ralphloop.agents.prices import CANNOT_BE_KEPT, why_unpriced
 
-    if why_unpriced(member.name, member.config, runner.setup.options.env):
+    if why_unpriced(worker.name, worker.config, runner.setup.options.env):
         return
     response = judged.result.response
-    model = response.model or member.config.model
+    model = response.model or worker.config.model
     why = f"no price is known for {model}" if model else "no cost was told"
     if response.reader == "codex" and not model:
         why = "codex does not name its model"
@@ -354,7 +357,7 @@ def _without_a_price(runner: Runner, judged: Judged) -> Iterator[str]:
 # --- what it taught --------------------------------------------------------------------------
 
 
-def learn_from(runner: Runner, judged: Judged) -> None:
+def learn_from(runner: Runner, judged: Judgement) -> None:
     """Write down what an attempt taught, and aggregate every few stories."""
     config, story, step = runner.config.learning, judged.begun.story, judged.step
     silent = step.analysis.outcome is Outcome.EMPTY and not step.iteration.changed.count

@@ -9,9 +9,9 @@ from ralphloop.core.planning import IDLE, choose, ending, marked_by_hand
 from ralphloop.core.policy import reached
 from ralphloop.core.run_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError
-from ralphloop.loop.begin import Begun, begin
+from ralphloop.loop.begin import Round, begin
 from ralphloop.loop.effects import apply_effects, second_chance, take_back, tell_taken_back
-from ralphloop.loop.judging import Judged, judge, learn_from, record
+from ralphloop.loop.judging import Judgement, judge, learn_from, record
 from ralphloop.loop.repair import trouble
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
@@ -123,7 +123,7 @@ def saw_verify(runner: Runner, story: Story | None) -> Steps[bool]:
     return True
 
 
-async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
+async def _iterate(runner: Runner, begun: Round) -> Decision | None:
     """One start of the agent, to its end; a decision where it is not to continue."""
     from ralphloop.loop.agent import run_agent  # a session's turns start no agent
 
@@ -139,7 +139,7 @@ async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     return await wait_after(runner, judged)
 
 
-def concluded(runner: Runner, judged: Judged, *, settle: bool = True) -> Steps[Decision | None]:
+def concluded(runner: Runner, judged: Judgement, *, settle: bool = True) -> Steps[Decision | None]:
     """Write it down, do what it owes, learn from it, publish it; then whether it was the last."""
     judged = record(runner, judged)
     begun, step = judged.begun, judged.step

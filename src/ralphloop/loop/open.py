@@ -66,7 +66,7 @@ class EndedRun(NamedTuple):
 
 async def run_session(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> EndedRun:
     with held(setup, stop=stop, sink=sink, tell=tell) as new:
-        return await carried(await beside(open_runner(new)), run_loop)
+        return await attended(await beside(open_runner(new)), run_loop)
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def held(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> Iterator[
         yield Runner(setup, new, journal, measure_of(setup), stop, sink=sink, tell=tell, lock=lock)
 
 
-async def carried(runner: Runner, loop: Callable[[Runner], Awaitable[Decision]]) -> EndedRun:
+async def attended(runner: Runner, loop: Callable[[Runner], Awaitable[Decision]]) -> EndedRun:
     """Carry an open run to its end, and answer what is asked of it meanwhile."""
     import asyncio
 

@@ -64,7 +64,7 @@ class Setup(Value, kw_only=True):
     within: Path  # the story file is never written outside of it, whatever link stands there
     specs_dir: Path
     instructions: str
-    crew: tuple[Member, ...]  # the agent, and those that may take over
+    workers: tuple[Worker, ...]  # the agent, and those that may take over
     own: OwnFiles
     grants: tuple[Grant, ...] = ()  # lines of the repository that need a person's yes
     handed: tuple[str, ...] = ()  # what the repository has a say in, to be said at the start
@@ -73,10 +73,10 @@ class Setup(Value, kw_only=True):
     confined: str = ""  # what is confined and what is not, in words
     lands_on: str = ""  # the branch that stories of lanes land on; this is the landing tree
 
-    def env_for(self, member: Member) -> Mapping[str, str]:
+    def env_for(self, worker: Worker) -> Mapping[str, str]:
         """What an agent inherits, and whether it is told of a sandbox around it."""
         env = {name: value for name, value in self.options.env.items() if name != BOXED}
-        return {**env, BOXED: "1", "IS_SANDBOX": "1"} if member.name in self.agent_boxes else env
+        return {**env, BOXED: "1", "IS_SANDBOX": "1"} if worker.name in self.agent_boxes else env
 
     def lacking(self) -> list[Grant]:
         """What nobody has said yes to."""
@@ -195,7 +195,9 @@ def assemble(
         within=root if real.is_relative_to(root) else real.parent,
         specs_dir=options.specs_dir.resolve() if options.specs_dir else real.parent,
         instructions=told,
-        crew=(Member(agent=_Session(), config=config.agent),) if by_hook else _crew(config, root),
+        workers=(Worker(agent=_Session(), config=config.agent),)
+        if by_hook
+        else _workers(config, root),
         own=never_progress(
             prefix, [*listed, *(f"{prefix}{it}" for it in LEARNED_FILES)], within=scope
         ),
@@ -263,7 +265,7 @@ GONE = -1.0
 Quota = Mapping[str, float]  # agent -> when it may start again, or GONE
 
 
-class Member(Value, kw_only=True):
+class Worker(Value, kw_only=True):
     agent: Agent
     config: AgentSection
     is_rung: bool = False  # of the ladder: its model is part of who it is
@@ -297,7 +299,7 @@ class _Session:
         return []
 
 
-def _crew(config: Config, root: Path) -> tuple[Member, ...]:
+def _workers(config: Config, root: Path) -> tuple[Worker, ...]:
     """The configured agent or its ladder, then the fallbacks; others start with their defaults."""
     from ralphloop.agents.base import load_agent
 
@@ -305,7 +307,7 @@ def _crew(config: Config, root: Path) -> tuple[Member, ...]:
     known = {name for name, _ in rungs}
     others = [(name, "") for name in first.fallback if name not in known]
     return tuple(
-        Member(
+        Worker(
             agent=load_agent(name, directories=folders),
             config=msgspec.structs.replace(first, model=model)
             if name == first.name
@@ -316,18 +318,18 @@ def _crew(config: Config, root: Path) -> tuple[Member, ...]:
     )
 
 
-def team(crew: Sequence[Member], failed: int) -> list[Member]:
+def team(workers: Sequence[Worker], failed: int) -> list[Worker]:
     """Who is asked to work on a story after so many failed attempts, in order."""
-    ladder = [member for member in crew if member.is_rung]
-    rest = [member for member in crew if not member.is_rung]
+    ladder = [worker for worker in workers if worker.is_rung]
+    rest = [worker for worker in workers if not worker.is_rung]
     return [*(ladder[rung] for rung in rungs_in_order(failed, len(ladder))), *rest]
 
 
-def at_work(crew: Sequence[Member], quota: Quota, now: float) -> Member | None:
-    return next((m for m in crew if 0 <= back_at(m, quota) <= now), None)
+def at_work(workers: Sequence[Worker], quota: Quota, now: float) -> Worker | None:
+    return next((m for m in workers if 0 <= back_at(m, quota) <= now), None)
 
 
-def back_at(member: Member, quota: Quota) -> float:
+def back_at(worker: Worker, quota: Quota) -> float:
     """When it may start again; a time in the past is now."""
-    times = [quota.get(clock, 0.0) for clock in member.clocks]
+    times = [quota.get(clock, 0.0) for clock in worker.clocks]
     return GONE if GONE in times else max(times)

@@ -14,7 +14,7 @@ from ralphloop.agents.environment import find_program
 from ralphloop.agents.prices import cost_problems
 from ralphloop.core.events import Preflight
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.core.run_state import Frozen
+from ralphloop.core.run_state import Basis
 from ralphloop.errors import (
     AgentUnavailable,
     Finding,
@@ -72,7 +72,7 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
     snapshot = runner.measure.tree()
     # What cannot be measured is said once.
     (report.said if runner.setup.repo else report.warnings).extend(snapshot.notes)
-    runner.session.frozen = Frozen(
+    runner.session.frozen = Basis(
         checks=commands,
         baseline=tuple(msgspec.structs.replace(it, output_tail="", report=None) for it in baseline),
         dirty=dirty,
@@ -140,12 +140,12 @@ def look_at_agents(runner: Runner, report: PreflightReport) -> None:
     """The first agent must be there; one that may take over or comes later is only said."""
     setup, limited = runner.setup, runner.limits.max_cost_usd > 0
     env, seen = setup.options.env, set[str]()
-    for member in setup.crew:
-        if member.name not in seen:
-            inquiry = Inquiry(member.config, setup.project.root, setup.env_for(member))
-            report.heed(member.agent.check(inquiry), None if seen else AgentUnavailable)
-        seen.add(member.name)
-        report.heed(cost_problems(member.name, member.config, env, limited=limited))
+    for worker in setup.workers:
+        if worker.name not in seen:
+            inquiry = Inquiry(worker.config, setup.project.root, setup.env_for(worker))
+            report.heed(worker.agent.check(inquiry), None if seen else AgentUnavailable)
+        seen.add(worker.name)
+        report.heed(cost_problems(worker.name, worker.config, env, limited=limited))
 
 
 def _insist_on_green(runner: Runner, baseline: tuple[CheckResult, ...]) -> None:

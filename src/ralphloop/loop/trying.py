@@ -30,7 +30,7 @@ from ralphloop.core.proof import (
 from ralphloop.errors import RepositoryError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import SWAP_KEY
-from ralphloop.loop.begin import Begun
+from ralphloop.loop.begin import Round
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.project import Project
@@ -63,7 +63,7 @@ class _Impossible(Exception):
 
 
 def tried(
-    runner: Runner, begun: Begun, checked: Snapshot, evidence: Evidence
+    runner: Runner, begun: Round, checked: Snapshot, evidence: Evidence
 ) -> Steps[tuple[Evidence, str]]:
     """Compare and try what the story did; `checked` is the work tree before its checks ran.
 
@@ -112,7 +112,7 @@ class _Crossed(msgspec.Struct, kw_only=True):
 
 class _Story(msgspec.Struct, frozen=True):
     runner: Runner
-    begun: Begun
+    begun: Round
     start: Snapshot
     end: Snapshot
     wrote: dict[str, str | None]  # by the checks themselves, and what was there before

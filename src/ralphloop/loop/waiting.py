@@ -8,7 +8,7 @@ from itertools import chain
 from ralphloop.core.model import Decision, ExitDecision, Outcome
 from ralphloop.core.policy import HOUR, backoff, reached, time_left
 from ralphloop.core.totals import reserve_words, too_full
-from ralphloop.loop.judging import Judged
+from ralphloop.loop.judging import Judgement
 from ralphloop.loop.prepare import GONE, at_work, back_at
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
@@ -40,7 +40,7 @@ async def wait_if_needed(runner: Runner) -> Decision | None:
     return decision
 
 
-async def wait_after(runner: Runner, judged: Judged) -> Decision | None:
+async def wait_after(runner: Runner, judged: Judgement) -> Decision | None:
     """What an ending that was not the agent's asks for before the next start."""
     now, outages = runner.clock(), runner.session.state.outages
     outcome = judged.step.analysis.outcome
@@ -58,10 +58,10 @@ async def wait_after(runner: Runner, judged: Judged) -> Decision | None:
 
 def all_away(runner: Runner) -> float | None:
     """When the first agent is back, where none may be started now."""
-    crew, quota = runner.setup.crew, runner.session.quota
-    if at_work(crew, quota, runner.clock()) is not None:
+    workers, quota = runner.setup.workers, runner.session.quota
+    if at_work(workers, quota, runner.clock()) is not None:
         return None
-    return min((until for it in crew if (until := back_at(it, quota)) != GONE), default=None)
+    return min((until for it in workers if (until := back_at(it, quota)) != GONE), default=None)
 
 
 async def wait_for_agent(runner: Runner, until: float, reason: str = "") -> Decision | None:
@@ -69,7 +69,7 @@ async def wait_for_agent(runner: Runner, until: float, reason: str = "") -> Deci
     import random
 
     now, reserve, known = runner.clock(), runner.limits.reserve, runner.session.state.quota
-    full = [too_full(known, reserve, agent=one.name, at=now) for one in runner.setup.crew]
+    full = [too_full(known, reserve, agent=one.name, at=now) for one in runner.setup.workers]
     reason = reason or reserve_words(tuple(dict.fromkeys(chain(*full))), reserve, now)
     # A little more, so that many runs that wait for the same reset do not start as one.
     more = random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing

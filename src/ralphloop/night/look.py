@@ -21,7 +21,7 @@ from ralphloop.core.model import Circuit, Story, StoryList
 from ralphloop.core.planning import BUSY, assign, room_for
 from ralphloop.core.policy import HOUR
 from ralphloop.core.run_state import Book, Standing, States, state_of
-from ralphloop.core.totals import Spent
+from ralphloop.core.totals import Expense
 from ralphloop.errors import RalphError, UsageError
 from ralphloop.journal.database import belief_in
 from ralphloop.journal.holder import Holder
@@ -103,14 +103,14 @@ def look_at(
     return replace(night, stories=tuple(looks))
 
 
-def _waits(night: Night, dearest: Spent | None) -> Iterator[tuple[str, str]]:
+def _waits(night: Night, dearest: Expense | None) -> Iterator[tuple[str, str]]:
     """Why open stories wait while lanes work; decided as the run decides it."""
     stories, book, flying = night.story_list, night.book, [it.story or "" for it in night.working]
     starts = night.state is State.RUNNING and night.circuit.circuit is not Circuit.OPEN
     if stories is None or book is None or not (flying and starts):
         return
     free, most = book.count - len(flying), night.config.limits.calls_per_hour
-    at_work: list[Spent | None] = [None for _ in flying]
+    at_work: list[Expense | None] = [None for _ in flying]
     capped = night.config.agent.name == "claude"
     room = room_for(
         night.limits, night.totals, lanes=book.count, flying=at_work, dearest=dearest, capped=capped
@@ -163,13 +163,13 @@ def stories_of(
             yield StoryLook(Story(id=name, title=title, index=0), states[name], is_listed=False)
 
 
-class Placed(NamedTuple):
+class Position(NamedTuple):
     look: StoryLook
     position: int | None  # in which order it runs; None: it does not, or has passed
     why: str  # the position's reason, or why there is none
 
 
-def arranged(story_list: StoryList, states: States) -> Iterator[Placed]:
+def arranged(story_list: StoryList, states: States) -> Iterator[Position]:
     """The open stories in the order they run, those that cannot, then the passed ones."""
     position = 0
     unavailable: dict[str, str] = {}
@@ -183,12 +183,12 @@ def arranged(story_list: StoryList, states: States) -> Iterator[Placed]:
     for step in plan(story_list, unavailable=unavailable):
         position += step.runs
         look = StoryLook(step.story, state_of(states, step.story.id))
-        yield Placed(look, position if step.runs else None, step.reason)
+        yield Position(look, position if step.runs else None, step.reason)
     for story in story_list.stories:
         if story.passes:
             state = state_of(states, story.id)
             why = state.reason if state.standing is Standing.PASSED else "marked by a person"
-            yield Placed(StoryLook(story, state), None, why)
+            yield Position(StoryLook(story, state), None, why)
 
 
 # --- what is over ----------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from ralphloop.config.model import Config
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.events import KINDS, AgentStep, LoopEvent
 from ralphloop.core.model import Usage
-from ralphloop.core.run_state import Desk, Frozen, RunState, StoryState
+from ralphloop.core.run_state import Basis, Desk, RunState, StoryState
 from ralphloop.errors import RalphError
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import IterationRecord, Request, RunRecord, Wait
@@ -42,10 +42,10 @@ Mark = tuple[int, int, int]
 msgspec.json.Decoder(tuple[RunRecord, IterationRecord, Request, Wait])
 for kind in KINDS.values():
     msgspec.json.Decoder(kind)
-msgspec.json.Decoder(tuple[Config, BreakerState, Desk, Frozen, RunState, StoryState])
+msgspec.json.Decoder(tuple[Config, BreakerState, Desk, Basis, RunState, StoryState])
 
 
-class Learned(NamedTuple):
+class Lessons(NamedTuple):
     captured: int = 0
     categories: tuple[tuple[str, int], ...] = ()  # most frequent first
     skills: int = 0
@@ -94,7 +94,7 @@ class Watch:
         self._looked = -1e18
         self._stories: Listed = (None, "")
         self._stories_key: object = None  # what they were read from
-        self.learned = Learned()
+        self.learned = Lessons()
         self._learned_key: object = None
         self.tail: Tail | None = None
 
@@ -158,13 +158,13 @@ class Watch:
         key = [mark_of(path) for path in (*places, folder / "index.json")]
         if key == self._learned_key:
             return False
-        self._learned_key, self.learned = key, Learned()
+        self._learned_key, self.learned = key, Lessons()
         patterns = load_index(self.project).patterns
         kinds = Counter(one_line(known.category, 20) for known in patterns)
         with suppress(OSError):
             captured, *skills = (sum(1 for _ in at.glob(name)) for at, name in places.items())
             waiting = sum(known.waits for known in patterns)
-            self.learned = Learned(captured, tuple(kinds.most_common(4)), sum(skills), waiting)
+            self.learned = Lessons(captured, tuple(kinds.most_common(4)), sum(skills), waiting)
         return True
 
     def _look(

@@ -47,13 +47,13 @@ class Asker:
         self, setup: Setup, *, max_cost: float, max_time: float, tell: Callable[[str], None]
     ) -> None:
         self.usage, self.unpriced, self.starts, self.seconds = Usage(), 0, 0, 0.0
-        self.member, self._setup, self._tell = setup.crew[0], setup, tell
+        self.worker, self._setup, self._tell = setup.workers[0], setup, tell
         self._max_cost, self._max_time = max_cost, max_time
         self._run, self._talk, self._said = f"plan-{uuid.uuid4().hex[:12]}", StoryState(), ""
 
     def ask(self, prompt: str, again: str = "") -> str:
         """Its answer to a prompt, or to what is to be said after it in the same conversation."""
-        resume = self._talk.session_id if again and self.member.agent.resumes else ""
+        resume = self._talk.session_id if again and self.worker.agent.resumes else ""
         text = again if resume else "\n\n".join(filter(None, [prompt, self._said, again]))
         repo, project = self._setup.repo, self._setup.project
         own = never_committed(project_prefix(repo.root, project.root) if repo else "")
@@ -61,7 +61,7 @@ class Asker:
             before, held = measure.tree(), _held(repo)
             finished = asyncio.run(self._started(text, resume))
             # First of all its time and its money are counted.
-            response = billed(finished.response, self.member.config, self._setup.options.env)
+            response = billed(finished.response, self.worker.config, self._setup.options.env)
             used, total = accounted(self._talk, response)
             self.usage, self.seconds = self.usage + used, self.seconds + finished.end.duration_s
             self.unpriced += response.model_output and used.cost_usd is None
@@ -72,7 +72,7 @@ class Asker:
         now = _held(repo)
         if changed := [*changed, *(name for name in {**held, **now} if held[name] != now[name])]:
             raise RepositoryError(
-                f"the work tree changed while {self.member.name} read it: {some(changed)};"
+                f"the work tree changed while {self.worker.name} read it: {some(changed)};"
                 " its answer was not used",
                 "Look at the change with `git status`. If it was yours, run the command again.",
             )
@@ -81,7 +81,7 @@ class Asker:
         if response.outcome not in (Outcome.COMPLETED, Outcome.DENIED):
             why = finished.stopped_because or response.reason or str(response.outcome)
             where = f"What it printed is in {RALPH_DIR}/plan/{self._run}-{self.starts}.log."
-            raise AgentUnavailable(f"{self.member.name} gave no answer: {why}", where)
+            raise AgentUnavailable(f"{self.worker.name} gave no answer: {why}", where)
         answer = response.final_text or response.text
         self._said = f"# Your answer before\n\n{answer[:_LONGEST_ANSWER]}"
         return answer
@@ -93,16 +93,16 @@ class Asker:
             what = "--max-time" if wall <= 0 else f"--max-cost ${self._max_cost:.2f}"
             raise AgentUnavailable(f"{what} is used up", "Raise it, or plan a smaller piece.")
         self.starts += 1
-        member, project = self.member, self._setup.project
-        box = self._setup.agent_boxes.get(member.name)
+        worker, project = self.worker, self._setup.project
+        box = self._setup.agent_boxes.get(worker.name)
         request = AgentRequest(
-            config=member.config,
+            config=worker.config,
             settings_dir=project.directory / "agent",
             prompt=prompt,
             cwd=project.root,
             run_id=self._run,
             iteration=self.starts,
-            inherited=self._setup.env_for(member),
+            inherited=self._setup.env_for(worker),
             box=_read_only(box, self._setup) if box else None,
             story_id=STORY,
             session_id=None if resume else str(uuid.uuid4()),
@@ -110,7 +110,7 @@ class Asker:
             budget_usd=left,
             reads_only=True,
         )
-        launch, stop = member.agent.launch(request), StopSignal()
+        launch, stop = worker.agent.launch(request), StopSignal()
         log = plan_room(project.directory) / f"{self._run}-{self.starts}.log"
         with Transcript(log) as sink, signals_to(stop, project.log, self._tell):
             return await run_agent(

@@ -46,7 +46,7 @@ _RANK = re.compile(rf"\b({'|'.join(_RANKS)})\b", re.IGNORECASE)
 _TITLED = re.compile(r"^(?:PRD|Product Requirements(?: Document)?)\s*[:–—-]\s*")
 
 
-class Converted(NamedTuple):
+class Conversion(NamedTuple):
     """The open stories of a text, and what it says of them together."""
 
     entries: list[Entry]
@@ -56,7 +56,7 @@ class Converted(NamedTuple):
     description: str = ""
 
 
-def convert(text: str, name: str) -> Converted | None:
+def convert(text: str, name: str) -> Conversion | None:
     """The stories of a file of this name; None where it is prose."""
     if Path(name).suffix.lower() in _DATA:
         return _story_file(text, Path(name))
@@ -72,7 +72,7 @@ def made(**fields: object) -> Entry:
     return {key: value for key, value in fields.items() if value not in ("", [], None)}
 
 
-def _story_file(text: str, path: Path) -> Converted:
+def _story_file(text: str, path: Path) -> Conversion:
     """Whatever shape it has, as it is read; what is wrong with it is said."""
     stories = load(path, data=text.encode()).list
     raw = story_text(path, text.encode()).listing.entries
@@ -94,7 +94,7 @@ def _story_file(text: str, path: Path) -> Converted:
             parent_spec=story.parent_spec,
         )
         entries.append({key: more[key] for key in more if key not in _READ} | entry)
-    return Converted(entries, "story file", len(passed), stories.project, stories.description)
+    return Conversion(entries, "story file", len(passed), stories.project, stories.description)
 
 
 class _Lines:
@@ -143,14 +143,14 @@ class _Lines:
         )
 
 
-def _converted(found: Sequence[_Lines], kind: str, project: str, told: str = "") -> Converted:
+def _converted(found: Sequence[_Lines], kind: str, project: str, told: str = "") -> Conversion:
     done = {one.name for one in found if one.is_done}
     entries = [one.entry(done) for one in found if not one.is_done]
     name = one_line(_TITLED.sub("", project))
-    return Converted(entries, kind, len(found) - len(entries), name, one_line(told, _MOST_INTRO))
+    return Conversion(entries, kind, len(found) - len(entries), name, one_line(told, _MOST_INTRO))
 
 
-def _headings(lines: Sequence[str]) -> Converted | None:
+def _headings(lines: Sequence[str]) -> Conversion | None:
     """A PRD whose stories are headings; other sections are what it is about."""
     found: list[_Lines] = []
     sections, level, intro, project = 0, 0, "", ""
@@ -173,7 +173,7 @@ def _headings(lines: Sequence[str]) -> Converted | None:
     return _converted(found, "headings", project, intro) if found else None
 
 
-def _checklist(lines: Sequence[str]) -> Converted | None:
+def _checklist(lines: Sequence[str]) -> Conversion | None:
     """Ticked lists as they are kept by hand; None where prose outweighs them."""
     found: list[_Lines] = []
     section, others, project = "", 0, ""

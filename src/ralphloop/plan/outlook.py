@@ -71,7 +71,7 @@ def tree(stories: Sequence[Story]) -> Iterator[str]:
             stack.append((child, f"{margin}{turn}", f"{margin}{bar}"))
 
 
-class Past(NamedTuple):
+class PastStory(NamedTuple):
     """What one passed story took."""
 
     size: str
@@ -105,9 +105,9 @@ def size_of(story: Story, root: Path) -> str:
     return "S" if most <= 3 and bulk <= _MUCH_CODE // 4 else "M"
 
 
-def past_stories(project: Project, listed: Iterable[Story]) -> list[Past]:
+def past_stories(project: Project, listed: Iterable[Story]) -> list[PastStory]:
     """The stories that passed here and still stand in the list; time is by their iterations."""
-    found: dict[str, Past] = {}
+    found: dict[str, PastStory] = {}
     known = {story.id: size_of(story, project.root) for story in listed}
     with suppress(RalphError), reading(project) as journal:  # who needs it says what is wrong
         for run in reversed(journal.runs(_MOST_RUNS)):
@@ -115,11 +115,11 @@ def past_stories(project: Project, listed: Iterable[Story]) -> list[Past]:
             for name, it in journal.story_states(run.id).items():
                 if it.standing is Standing.PASSED and it.iterations and name in known:
                     time = it.iterations * each
-                    found[name] = Past(known[name], it.iterations, it.cost_usd, time)
+                    found[name] = PastStory(known[name], it.iterations, it.cost_usd, time)
     return list(found.values())
 
 
-def estimated(sizes: Sequence[str], past: Sequence[Past]) -> Estimate:
+def estimated(sizes: Sequence[str], past: Sequence[PastStory]) -> Estimate:
     if len(past) < _ENOUGH:
         words = "a guess from their sizes: too few stories have passed here to know what they cost"
         return Estimate(sum(_SIZES[size] for size in sizes), None, None, words)

@@ -43,7 +43,7 @@ class Output(Enum):
     NOTHING = "nothing"  # and it stays in our session, as it may run beside an agent
 
 
-class Ended(msgspec.Struct, frozen=True):
+class CommandEnd(msgspec.Struct, frozen=True):
     returncode: int
     stdout: bytes
     stderr: bytes = b""
@@ -101,7 +101,7 @@ def run_command(
     output: Output = Output.ANSWER,
     keep: int = MAX_OUTPUT,
     stop: Callable[[], bool] = lambda: False,
-) -> Ended:
+) -> CommandEnd:
     """Run a command to its end, its deadline or its output limit, whichever comes first."""
     silent, only_tail = output is Output.NOTHING, output is Output.TAIL
     with guard:
@@ -136,7 +136,7 @@ def run_command(
             _kill_group(process.pid)  # what stayed behind after a normal exit
     said = bytes(talk.out[-keep:] if only_tail else talk.out), bytes(talk.err)
     ends = (talk.timed_out, talk.overflowed, talk.stopped)
-    return Ended(process.returncode, *said, *ends, timeout_s)
+    return CommandEnd(process.returncode, *said, *ends, timeout_s)
 
 
 class Answering:

@@ -37,7 +37,7 @@ _INSTEAD = {
 }
 
 
-class Again(Value, kw_only=True):
+class Rerun(Value, kw_only=True):
     record: IterationRecord
     taken: Step | None = None  # None: it would not have been made
     why_not: str = ""
@@ -45,7 +45,7 @@ class Again(Value, kw_only=True):
 
 
 class ReplayedNight(Value, kw_only=True):
-    starts: tuple[Again, ...] = ()
+    starts: tuple[Rerun, ...] = ()
     # Recorded and replayed, where they differ.
     stories: dict[str, tuple[StoryState, StoryState]] = msgspec.field(default_factory=dict)
 
@@ -109,7 +109,7 @@ class _Fold(msgspec.Struct):
         if not isinstance(change, Committed | LeftoversSaved | VerifyRan):
             self.ended = None  # a person went on; those three are the loop's own
 
-    def start(self, record: IterationRecord) -> Again:
+    def start(self, record: IterationRecord) -> Rerun:
         kept, state, why_not = record.record, self.state.story(record.story), ""
         if self.ended is not None and self.ended.word is not ExitDecision.INTERRUPTED:
             why_not = f"the run would have ended: {self.ended.sentence}"
@@ -117,7 +117,7 @@ class _Fold(msgspec.Struct):
             reason = f": {state.reason}" if state.reason else ""
             why_not = f"{record.story} {_INSTEAD[state.standing]} before{reason}"
         if why_not:
-            return Again(record=record, why_not=why_not)
+            return Rerun(record=record, why_not=why_not)
         goes_on = self.resumes and state.session_agent == kept.agent
         start = Start(
             story=kept.story,
@@ -139,7 +139,7 @@ class _Fold(msgspec.Struct):
         # Where the journal has the same end, a person went on: that start is followed by others.
         went_on = taken.decision.word in (ExitDecision.CONTINUE, kept.decision.word)
         self.ended = None if went_on else taken.decision
-        return Again(record=record, taken=taken, differs=tuple(_differences(record, taken)))
+        return Rerun(record=record, taken=taken, differs=tuple(_differences(record, taken)))
 
 
 def _result(kept: Iteration) -> Result:

@@ -28,7 +28,7 @@ import msgspec
 from ralphloop.config.model import Baseline
 from ralphloop.core.model import CheckResult, CheckStatus, Comparison, Value
 from ralphloop.core.proof import Canary
-from ralphloop.proc.run import Ended, Output, run_command
+from ralphloop.proc.run import CommandEnd, Output, run_command
 from ralphloop.proc.sandbox import Box, in_words, refused_paths
 from ralphloop.redaction import redact, secret_values
 from ralphloop.repo import reports
@@ -158,7 +158,7 @@ def run_confined(
     stop: Callable[[], bool],
     stdin: bytes = b"",
     write: Sequence[str] = (),
-) -> Ended:
+) -> CommandEnd:
     """Run the command of a check in its box, with its deadline; 127: it could not be started."""
     argv, env = list(check.argv), os.environ if env is None else env
     try:
@@ -178,10 +178,10 @@ def run_confined(
         reason = "command not found"
     except (OSError, ValueError) as error:  # not executable, a NUL in an argument
         reason = getattr(error, "strerror", None) or str(error)
-    return Ended(_NOT_STARTED, f"could not run {check.name}: {reason}\n".encode())
+    return CommandEnd(_NOT_STARTED, f"could not run {check.name}: {reason}\n".encode())
 
 
-def _result(check: Check, ended: Ended, how: Reporting, took_s: float) -> CheckResult:
+def _result(check: Check, ended: CommandEnd, how: Reporting, took_s: float) -> CheckResult:
     text, secrets = reports.plain_text(ended.stdout), secret_values(how.env)
     if how.scratch in text:  # lines that name our own files
         text = "".join(line for line in text.splitlines(True) if how.scratch not in line)

@@ -24,7 +24,7 @@ import msgspec
 
 from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
-from ralphloop.proc.run import Ended
+from ralphloop.proc.run import CommandEnd
 from ralphloop.redaction import redact, redact_bytes
 from ralphloop.repo.git import (
     PATHSPECS_ON_STDIN,
@@ -171,7 +171,7 @@ def _unsigned(why: str) -> RepositoryError:
     return RepositoryError(f"the commit could not be signed: {why}", way_out)
 
 
-def _refusal(repo: Repository, ended: Ended, hook: str, said: str) -> str:
+def _refusal(repo: Repository, ended: CommandEnd, hook: str, said: str) -> str:
     """What the agent has to hear of a commit that did not happen; the rest is for a person."""
     if hook in ("commit-msg", "prepare-commit-msg"):
         raise RepositoryError(
@@ -302,7 +302,7 @@ def _states(output: bytes) -> _Staged:
 # --- running `git commit` --------------------------------------------------------------------
 
 
-def _try(repo: Repository, message: str, only: Collection[str]) -> tuple[Ended, str, str]:
+def _try(repo: Repository, message: str, only: Collection[str]) -> tuple[CommandEnd, str, str]:
     """Commit the index or some paths: how it ended, the hook that said no, redacted output."""
     args = ["commit", "--cleanup=whitespace", f"--message={message}"]
     # Keys are not in a sandbox, where hooks run: it is signed afterwards, outside.

@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ralphloop.errors import RepositoryError
-from ralphloop.proc.run import Ended, marked, run_command
+from ralphloop.proc.run import CommandEnd, marked, run_command
 from ralphloop.proc.sandbox import Box
 
 READ_TIMEOUT_S = 120.0
@@ -82,7 +82,7 @@ class Git(msgspec.Struct, frozen=True, dict=True):
             raise failure(args, ended)
         return ended.stdout
 
-    def attempt(self, *args: str, stdin: bytes = b"", timeout_s: float = 0.0) -> Ended:
+    def attempt(self, *args: str, stdin: bytes = b"", timeout_s: float = 0.0) -> CommandEnd:
         argv, env = self.command(*args), self.environment
         box = None if self.read_only else self.box
         timeout_s = timeout_s or (READ_TIMEOUT_S if self.read_only else WRITE_TIMEOUT_S)
@@ -130,7 +130,7 @@ class Git(msgspec.Struct, frozen=True, dict=True):
         return made if self.read_only else marked(made)  # hooks take long
 
 
-def failure(args: Sequence[str], ended: Ended) -> RepositoryError:
+def failure(args: Sequence[str], ended: CommandEnd) -> RepositoryError:
     command = f"git {args[0]}" if args else "git"
     if ended.timed_out:
         return RepositoryError(f"{command} did not finish within {ended.given_s:g} s")

@@ -21,7 +21,7 @@ from typing import TypeVar
 import msgspec
 
 from ralphloop.errors import GitHubUnavailable, RalphError, RepositoryError, UsageError
-from ralphloop.proc.run import Ended, run_command
+from ralphloop.proc.run import CommandEnd, run_command
 from ralphloop.redaction import redact, secret_values
 from ralphloop.repo.git import Git, failure
 from ralphloop.text.plain import clean, counted, one_line
@@ -125,7 +125,7 @@ def call(
         ) from None
 
 
-def _gh(*words: str, stdin: bytes = b"") -> Ended:
+def _gh(*words: str, stdin: bytes = b"") -> CommandEnd:
     if (program := shutil.which("gh")) is None:
         raise GitHubUnavailable(
             "gh, the command line of GitHub, is not installed",

@@ -48,7 +48,7 @@ _Leaf = tuple[bytes, bytes]  # mode and name of an object
 _Stamps = tuple[tuple[int, int, int] | None, ...]
 
 
-class Left(Value, kw_only=True):
+class IndexState(Value, kw_only=True):
     index: tuple[int, int, int] | None  # the file itself
     premises: _Stamps
     own: tuple[str, ...]
@@ -80,12 +80,12 @@ class PrivateIndex:
             *map(os.path.expanduser, _USERS_OWN),
         )
 
-    def take_up(self) -> Left | None:
+    def take_up(self) -> IndexState | None:
         """Go on with the index the turn before left; None where there is none to go on with."""
         if self._notes is None:
             return None
         try:
-            left = msgspec.json.decode(self._notes.read_bytes(), type=Left)
+            left = msgspec.json.decode(self._notes.read_bytes(), type=IndexState)
         except (OSError, msgspec.DecodeError):
             return None
         found = (_stamp(str(self.path)), self._premises(), self._own.patterns)
@@ -98,7 +98,7 @@ class PrivateIndex:
     def leave(self, tree: str, head: str | None) -> None:
         if self._notes is None or self._seeded_for is None:
             return
-        left = Left(
+        left = IndexState(
             index=_stamp(str(self.path)),
             premises=self._seeded_for,
             own=self._own.patterns,

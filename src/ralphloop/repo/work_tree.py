@@ -21,7 +21,7 @@ import msgspec
 
 from ralphloop.core.model import Value
 from ralphloop.errors import Finding, Level, RepositoryError
-from ralphloop.proc.run import Ended
+from ralphloop.proc.run import CommandEnd
 from ralphloop.proc.sandbox import Box
 from ralphloop.repo.git import HELD_OPEN, STATUS_ARGS, Git, StatusReport, first_lines, parse_status
 from ralphloop.room import read_regular
@@ -351,7 +351,7 @@ def wait_for_locks(repo: Repository) -> None:
         time.sleep(_PAUSE_S)
 
 
-def patiently(repo: Repository, git: Git, *args: str, stdin: bytes = b"") -> Ended:
+def patiently(repo: Repository, git: Git, *args: str, stdin: bytes = b"") -> CommandEnd:
     """Run a command that writes; once more where somebody beside us wrote at the same moment."""
     deadline = time.monotonic() + (_MOST_PATIENCE_S if repo.scope else 0)
     while True:

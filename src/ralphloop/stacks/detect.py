@@ -82,7 +82,7 @@ def load_stacks(directories: Sequence[Path] = ()) -> tuple[Stack, ...]:
     return tuple(sorted(stacks, key=lambda stack: (stack.order, stack.name)))
 
 
-class Detected(msgspec.Struct, frozen=True, kw_only=True):
+class Detection(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     description: str = ""
     stacks: tuple[str, ...] = ()  # their titles; empty: nothing was recognised
@@ -157,7 +157,7 @@ class Directory:
         return value_at(self._documents[name], key)
 
 
-def detect(root: Path, *, directories: Sequence[Path] = ()) -> Detected:
+def detect(root: Path, *, directories: Sequence[Path] = ()) -> Detection:
     table, directory = load_stacks(directories), Directory(root)
     fitting = _fitting(table, directory)
     used = fitting or [stack for stack in table if not stack.marks]
@@ -167,7 +167,7 @@ def detect(root: Path, *, directories: Sequence[Path] = ()) -> Detected:
         tools.append(tool.title)
         checks += _checks(stack, tool, directory)
         says += (tool.says, *directory.said(stack.says))
-    return Detected(
+    return Detection(
         name=_first_text(used, "names", directory) or root.resolve().name or "project",
         description=_first_text(used, "descriptions", directory),
         stacks=tuple(stack.title for stack in fitting),

@@ -157,7 +157,7 @@ def _after_block(lines: list[str], start: int) -> int:
     return index
 
 
-class Said(NamedTuple):
+class Statement(NamedTuple):
     text: str
     may_claim: bool = True  # no list item, no heading, nothing that was announced or wished
 
@@ -169,7 +169,7 @@ def speech(text: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def last_paragraph(text: str) -> tuple[Said, ...]:
+def last_paragraph(text: str) -> tuple[Statement, ...]:
     """The sentences of the last paragraph, after closing courtesies are left out."""
     paragraphs = _paragraphs(clean(text))
     while paragraphs:
@@ -182,7 +182,7 @@ def last_paragraph(text: str) -> tuple[Said, ...]:
             heading = next((line for line in above if _HEADING.match(line)), "")
             announced = _introduces(paragraphs[-1][-1]) if paragraphs else False
             claims = not (announced or _WISH.search(heading))
-            return tuple(Said(one.text, one.may_claim and claims) for one in said)
+            return tuple(Statement(one.text, one.may_claim and claims) for one in said)
     return ()
 
 
@@ -207,7 +207,7 @@ def _paragraphs(text: str) -> list[list[str]]:
     return [lines for lines in paragraphs if lines]
 
 
-def _sentences(lines: list[str]) -> Iterator[Said]:
+def _sentences(lines: list[str]) -> Iterator[Statement]:
     """The last sentences of a paragraph; a wrapped line goes on with the one before."""
     announced, units, size = False, list[str](), 0
     for line in (line[-_MAX_LINE:] for line in lines[-_MAX_LINES:]):
@@ -224,7 +224,7 @@ def _sentences(lines: list[str]) -> Iterator[Said]:
         lead = _ITEM.match(unit) or _HEADING.match(unit)
         may_claim = not (lead or announced)
         if _OPEN_BOX.match(unit):
-            yield Said("still open", may_claim=False)
+            yield Statement("still open", may_claim=False)
         # Inline code stands for some thing, never for its words, unless it names a story.
         text = _CODE_SPAN.sub(
             lambda span: span[1] if STORY.fullmatch(span[1]) else EXHIBIT,
@@ -233,5 +233,5 @@ def _sentences(lines: list[str]) -> Iterator[Said]:
         ends = [end.end() for end in _SENTENCE_END.finditer(text)]
         for start, end in pairwise((0, *ends, len(text))):
             if sentence := text[start:end].strip():
-                yield Said(sentence, may_claim)
+                yield Statement(sentence, may_claim)
         announced = _introduces(unit) if lead is None else announced

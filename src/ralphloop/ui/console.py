@@ -68,7 +68,7 @@ class PlainConsole:
     """Lines only: for pipes, logs and terminals that cannot do more."""
 
     def __init__(self, *, verbosity: int = 0) -> None:
-        self._telling = Telling(verbosity)
+        self._telling = Narrator(verbosity)
         self._day = ""
 
     def show(self, event: LoopEvent) -> None:
@@ -205,7 +205,7 @@ class LogLine(NamedTuple):
     lane: str = ""  # `2│ ` where it happened in the second
 
 
-class Telling:
+class Narrator:
     """What there is to say about the events of a run; nothing for agent steps unless asked."""
 
     def __init__(self, verbosity: int = 0) -> None:

@@ -35,7 +35,16 @@ from ralphloop.ui.monitor import pages, screens
 from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, Source, nothing_known
 from ralphloop.ui.monitor.paint import RUNNING, line
 from ralphloop.ui.monitor.panels import Screen, log_line, story_lines
-from ralphloop.ui.monitor.screens import Asked, Dialog, Field, Panel, Paper, Reading, Rows, Search
+from ralphloop.ui.monitor.screens import (
+    Dialog,
+    Field,
+    Panel,
+    Paper,
+    Question,
+    Reading,
+    Rows,
+    Search,
+)
 
 
 def budget_flag(text: str) -> str:
@@ -65,16 +74,18 @@ _PANELS = {
 }
 
 _QUESTIONS = {
-    "stop": Asked(
+    "stop": Question(
         "Stop the run?  The agent is asked to end now; what it did so far stays in the work tree,"
         " and `ralph run --continue` goes on from there.",
         yes="Stop it",
     ),
-    "note": Asked("A note for the agent; it goes into the next prompt.", "use the v2 API"),
-    "budget": Asked("Raise the budget by so much money or time.", "5.00 or 2h", read=budget_flag),
-    "answer": Asked("{story} asks: {asks}", "your answer, for its next prompt"),
-    "skip": Asked("Skip {story} for now?  r takes it up again.", yes="Skip it"),
-    "circuit reset": Asked("Close the circuit?  Look at why first.", yes="Close it"),
+    "note": Question("A note for the agent; it goes into the next prompt.", "use the v2 API"),
+    "budget": Question(
+        "Raise the budget by so much money or time.", "5.00 or 2h", read=budget_flag
+    ),
+    "answer": Question("{story} asks: {asks}", "your answer, for its next prompt"),
+    "skip": Question("Skip {story} for now?  r takes it up again.", yes="Skip it"),
+    "circuit reset": Question("Close the circuit?  Look at why first.", yes="Close it"),
 }
 _KEYS_OF = {
     Standing.OPEN: ("skip",),
@@ -356,7 +367,7 @@ class Monitor(App[None]):
         step = self._step()
         if step is None or not step.command:
             return
-        sure = Asked(f"Run it in the background?  {step.command}", yes="Run")
+        sure = Question(f"Run it in the background?  {step.command}", yes="Run")
         if step.kind == "answer":
             self.action_wish("answer", step.story)
         elif step.command.split()[-1].isupper() or ":" in step.command:  # a number is to be said

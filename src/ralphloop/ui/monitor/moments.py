@@ -17,10 +17,10 @@ from ralphloop.core.planning import BUSY
 from ralphloop.core.run_state import Standing
 from ralphloop.errors import RalphError
 from ralphloop.night.values import Night, StoryLook
-from ralphloop.night.watch import EVENTS_READ, Learned, Watch
+from ralphloop.night.watch import EVENTS_READ, Lessons, Watch
 from ralphloop.project import Project
 from ralphloop.text.plain import one_line
-from ralphloop.ui.console import LogLine, Telling, seen_step
+from ralphloop.ui.console import LogLine, Narrator, seen_step
 from ralphloop.ui.monitor import paint
 from ralphloop.ui.monitor.paint import Tone
 
@@ -55,7 +55,7 @@ class Facts:
     last_output: float | None = None
     usage: Usage = field(default_factory=Usage)  # of the running agent, so far
     limit_words: str = ""  # the newest word about quota
-    learned: Learned = field(default_factory=Learned)
+    learned: Lessons = field(default_factory=Lessons)
 
 
 def nothing_known(project: Project, trouble: RalphError | None = None) -> Facts:
@@ -92,7 +92,7 @@ class Source(Watch):
         self._log: deque[LogLine] = deque(maxlen=LOG_KEPT)
         self._steps: deque[tuple[int | None, float, events.AgentStep]] = deque(maxlen=_EVENTS_KEPT)
         self._limit_words = ""
-        self._telling = Telling(verbosity=1)
+        self._telling = Narrator(verbosity=1)
 
     def _taken_in(self, night: Night, fresh: Sequence[LoopEvent], is_new_run: bool) -> Facts:
         if is_new_run:

@@ -240,7 +240,7 @@ class Reading(Screen[None]):
         self.query_one(Search).begin()
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """What a person is asked: a line of text, or a yes where there is no hint."""
 
     words: str
@@ -255,7 +255,7 @@ class Dialog(ModalScreen[str | None]):
         Binding("n,escape", "dismiss(None)", "No"),
     ]
 
-    def __init__(self, question: Asked) -> None:
+    def __init__(self, question: Question) -> None:
         super().__init__()
         self._question = question
 

@@ -18,7 +18,7 @@ from ralphloop.journal.records import IterationRecord
 from ralphloop.night.values import ended_words
 from ralphloop.text.plain import clean
 from ralphloop.text.status_block import Status
-from ralphloop.ui.report.values import NearMiss, Passed, ReportNote, Span, Teller, Used, UsedBy
+from ralphloop.ui.report.values import NearMiss, PassPoint, ReportNote, Span, Teller, Used, UsedBy
 
 _MOST_EXAMPLES = 5
 _MOST_TAMPERING = 20
@@ -58,7 +58,7 @@ class Tally:
     rungs: dict[str, Used] = field(default_factory=lambda: defaultdict(Used))
     spent: list[UsedBy] = field(default_factory=list)
     checking_s: float = 0.0
-    passes: list[Passed] = field(default_factory=list)
+    passes: list[PassPoint] = field(default_factory=list)
     moves: list[Transition] = field(default_factory=list)
     notes: list[ReportNote] = field(default_factory=list)
     tampering: list[ReportNote] = field(default_factory=list)
@@ -126,7 +126,7 @@ class Tally:
             trial, grade = it.record.evidence.trial, str(verdict.grade or "")
             story.look_at, story.remarks = verdict.look_at, trial.remarks if trial else ()
             self.untried.update(trial.untried if trial else ())
-            self.passes.append(Passed(at, len(self.passes) + 1, self.say(it.story, 60), grade))
+            self.passes.append(PassPoint(at, len(self.passes) + 1, self.say(it.story, 60), grade))
         if moved := analysis.transition:
             self.moves.append(msgspec.structs.replace(moved, at=moved.at or at))
         if asks:

@@ -113,7 +113,7 @@ class NextStep(Fact):
     command: str = ""
 
 
-class Passed(Fact):
+class PassPoint(Fact):
     """A moment at which so many stories had passed in this run."""
 
     at: float
@@ -133,7 +133,7 @@ class Span(Fact):
 
 
 class Series(Fact):
-    passed: tuple[Passed, ...]
+    passed: tuple[PassPoint, ...]
     iterations: tuple[UsedBy, ...]
     stories: tuple[UsedBy, ...]  # the dearest
     other_stories: UsedBy | None  # all others together
