@@ -9,16 +9,9 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from ralphloop.core import policy
 from ralphloop.core.iteration import Assessment
 from ralphloop.core.model import Circuit, Decision, ExitDecision, Outcome
-from ralphloop.core.policy import (
-    MIN_INDICATORS,
-    PAID_FAILURES,
-    REFUSALS,
-    SILENT_STALLS,
-    STARTUP_ERRORS,
-    reached,
-)
 from ralphloop.core.progress import failed_checks, normalise_reply
 from ralphloop.core.run_state import RunState, Standing, StoryState
 from ralphloop.core.totals import reserve_words, too_full
@@ -48,9 +41,9 @@ def decide(state: RunState, story: StoryState, one: Assessment, *, was_open: boo
         why = f"the start ended ({analysis.outcome.words}), which says nothing about the work"
     elif analysis.exit_signal:
         agree = agreeing(count, "agrees")
-        few = f"only {count} of {MIN_INDICATORS} needed signs {agree}"
+        few = f"only {count} of {policy.MIN_INDICATORS} needed signs {agree}"
         why = f"{_SAYS}, but {_veto(one) or few}"
-    elif count >= MIN_INDICATORS:
+    elif count >= policy.MIN_INDICATORS:
         why = f"{why}, although {count} signs do ({analysis.indicators.named})"
     return Decision(word=ExitDecision.CONTINUE, reasons=(why,))
 
@@ -60,20 +53,20 @@ def _broken(state: RunState, story: StoryState, one: Assessment) -> _Rules:
     outcome = one.analysis.outcome
     if outcome is Outcome.FATAL and not one.evidence.fallback:
         yield ExitDecision.ERROR, one.result.response.reason or "the agent cannot work"
-    if outcome is Outcome.STARTUP_ERROR and state.startup_errors >= STARTUP_ERRORS:
+    if outcome is Outcome.STARTUP_ERROR and state.startup_errors >= policy.STARTUP_ERRORS:
         times = f"{state.startup_errors} times in a row"
         yield ExitDecision.ERROR, f"the agent failed to start {times}"
-    if one.analysis.refused and story.refusals >= REFUSALS:
+    if one.analysis.refused and story.refusals >= policy.REFUSALS:
         said = normalise_reply(story.reason)
-        others = (other for other in state.stories.values() if other.refusals >= REFUSALS)
+        others = (other for other in state.stories.values() if other.refusals >= policy.REFUSALS)
         alike = sum(normalise_reply(other.reason) == said for other in others)
         if alike > 1 or one.evidence.stories.total is None or not _runnable(story, one):
             words = f"requests are refused before the model sees them: {story.reason}"
             yield ExitDecision.ERROR, words
-    if state.paid_failures >= PAID_FAILURES:
+    if state.paid_failures >= policy.PAID_FAILURES:
         words = f"{state.paid_failures} paid starts in a row ended in infrastructure failures"
         yield ExitDecision.ERROR, words
-    if state.silent_stalls >= SILENT_STALLS and not one.evidence.stories.others:
+    if state.silent_stalls >= policy.SILENT_STALLS and not one.evidence.stories.others:
         yield ExitDecision.ERROR, silent_words(state.silent_stalls)
     if state.breaker.circuit is Circuit.OPEN:
         yield ExitDecision.CIRCUIT_OPEN, state.breaker.reason
@@ -111,7 +104,7 @@ def _over(state: RunState, story: StoryState, one: Assessment) -> _Rules:
         yield ExitDecision.PROJECT_COMPLETE, f"the passed task may end the run{rest}"
     if one.policy.mode == "hook" and has_promise(one.result.response.final_text or ""):
         yield ExitDecision.PROJECT_COMPLETE, "the completion promise was given"
-    enough = MIN_INDICATORS if one.policy.exit_gate == "dual" else 0
+    enough = policy.MIN_INDICATORS if one.policy.exit_gate == "dual" else 0
     if analysis.exit_signal and analysis.indicators.count >= enough:
         signs = analysis.indicators.named or "none"
         yield ExitDecision.PROJECT_COMPLETE, f"{_SAYS}; signs of it: {signs}"
@@ -143,5 +136,5 @@ def _used_up(state: RunState, story: StoryState, one: Assessment) -> _Rules:
         full = too_full(state.quota, limits.reserve, agent=one.start.agent, at=at)
         if full:
             yield ExitDecision.USAGE_LIMIT, reserve_words(full, limits.reserve, at)
-    if over := reached(limits, replace(one.totals, iterations=state.iterations), at):
+    if over := policy.reached(limits, replace(one.totals, iterations=state.iterations), at):
         yield over.word, over.reasons[0]

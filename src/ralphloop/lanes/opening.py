@@ -19,19 +19,10 @@ from ralphloop.core.totals import quota_words
 from ralphloop.errors import RalphError, RepositoryError, UsageError
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
+from ralphloop.lanes import worktrees
 from ralphloop.lanes.coordinator import Coordinator, keeps_to_its_share
 from ralphloop.lanes.landing import again, concluded, settle
 from ralphloop.lanes.meanwhile import blob_at, blob_of, digest, watch_again, way_to_have_it
-from ralphloop.lanes.worktrees import (
-    MAKE_IT,
-    LaneTree,
-    directory_of,
-    is_empty,
-    open_tree,
-    read_mark,
-    stand,
-    tested_instead,
-)
 from ralphloop.lanes.yard import Yard, finish_move, made_ready, repository_of, setup_in
 from ralphloop.loop.agent import recover_iteration
 from ralphloop.loop.effects import take_back
@@ -108,7 +99,7 @@ def open_yard(outer: Runner) -> Steps[Yard]:
         tell(f"warning: changes of your checkout stay there and are no part of the run: {names}")
     tip = yard.tip()
     try:
-        yield from aside(lambda _: stand(yard.landing, tip))
+        yield from aside(lambda _: worktrees.stand(yard.landing, tip))
         yield from made_ready(yard, yard.landing)
         yard.keep()  # before the run exists: none is ever without its lanes
         yard.runner = yield from open_runner(yard.runner)
@@ -138,12 +129,12 @@ def _insist(home: Setup, checkout: Repository) -> None:
         raise UsageError(
             "lanes have work trees of their own", 'Set scope = "repository" under [git].'
         )
-    if read_mark(checkout.git_dir) is not None:
+    if worktrees.read_mark(checkout.git_dir) is not None:
         raise UsageError("this is a lane itself: a lane starts no lanes", "Go to the checkout.")
     if problem := checkout.unfinished():
         raise RepositoryError(problem.message, problem.fix)
-    if where := tested_instead(checkout, home.config.checks.commands):
-        raise RepositoryError(where, f"Take it out of there (deactivate) and {MAKE_IT}")
+    if where := worktrees.tested_instead(checkout, home.config.checks.commands):
+        raise RepositoryError(where, f"Take it out of there (deactivate) and {worktrees.MAKE_IT}")
     if checkout.head() is None:
         raise RepositoryError("there is no commit yet", "Commit what you have, then start again.")
 
@@ -204,9 +195,9 @@ def _yard(outer: Runner, session: Session, book: Book) -> Yard:
     """The lanes of a book, with the runner of the landing tree."""
     home = outer.setup
     checkout = repository_of(home)
-    directory = directory_of(checkout, home.config.lanes.where)
+    directory = worktrees.directory_of(checkout, home.config.lanes.where)
     tip = checkout.commit_of(f"refs/heads/{book.branch}") or checkout.head() or ""
-    landing = open_tree(checkout, directory, 0, tip)
+    landing = worktrees.open_tree(checkout, directory, 0, tip)
     known, path = home.stories, home.listed
     if book.own_list is None and known is not None:  # found out once, when the run begins
         own, seen = True, book.seen
@@ -220,7 +211,7 @@ def _yard(outer: Runner, session: Session, book: Book) -> Yard:
         book = replace(book, own_list=own, seen=seen)
     setup = setup_in(home, landing, listed="" if book.own_list else path, lands_on=book.branch)
     runner = replace(outer, setup=setup, session=session, measure=measure_of(setup))
-    place = LaneTree(0, setup.repo or landing.repo)  # whose git is confined as well
+    place = worktrees.LaneTree(0, setup.repo or landing.repo)  # whose git is confined as well
     return Yard(home, runner, place, outer.measure, directory, book)
 
 
@@ -250,8 +241,8 @@ def _settled(outer: Runner) -> Steps[Book | None]:
 def recover_lanes(yard: Yard) -> Steps[list[str]]:
     """Do what was begun; returns what was done, in words."""
     journal, run = yard.journal, yard.runner.run
-    if is_empty(yard.landing):  # somebody deleted it
-        stand(yard.landing, yard.tip())
+    if worktrees.is_empty(yard.landing):  # somebody deleted it
+        worktrees.stand(yard.landing, yard.tip())
     done = [*filter(None, [yard.runner.restored()])]
     for number, note in tuple(yard.book.lanes.items()):
         if note.onto:

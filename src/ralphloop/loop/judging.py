@@ -27,18 +27,10 @@ from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.errors import RalphError
 from ralphloop.journal.queries import QUOTA_KEY, REPORTS_KEY
 from ralphloop.journal.records import FinishedIteration
+from ralphloop.loop import repair
 from ralphloop.loop.begin import Round
 from ralphloop.loop.effects import take_back, tell_taken_back
 from ralphloop.loop.prepare import GONE, at_work
-from ralphloop.loop.repair import (
-    back_on_the_branch,
-    left_open,
-    lost_heads,
-    put_back_own_files,
-    put_back_settings,
-    read_back,
-    stashed,
-)
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.snapshot import Change, Snapshot
@@ -128,21 +120,23 @@ def judge(
 def _measured(runner: Runner, begun: Round) -> Measurement:
     """What is different now that the agent has ended, and what it broke that is not its own."""
     number, before = begun.number, begun.before
-    put_back_own_files(runner)
-    elsewhere = back_on_the_branch(runner, number, before, begun.list_bytes)
-    meddled = put_back_settings(runner, number, begun.settings)
-    listed = read_back(runner, begun.stories, begun.list_bytes, begun.state.asked)
+    repair.put_back_own_files(runner)
+    elsewhere = repair.back_on_the_branch(runner, number, before, begun.list_bytes)
+    meddled = repair.put_back_settings(runner, number, begun.settings)
+    listed = repair.read_back(runner, begun.stories, begun.list_bytes, begun.state.asked)
     runner.seen = None
     after = runner.tree()
     runner.expected_head = after.head or ""  # if it moves, somebody else moved it
-    lost = lost_heads(runner, number, begun.state, before, after)
+    lost = repair.lost_heads(runner, number, begun.state, before, after)
     gone = take_back(runner) if lost and not runner.lane else {}  # a lane holds no landed work
     tell_taken_back(runner, number, gone)
-    unfinished = left_open(runner) or elsewhere or (runner.left_lane() if runner.left_lane else "")
+    unfinished = (
+        repair.left_open(runner) or elsewhere or (runner.left_lane() if runner.left_lane else "")
+    )
     remarks, runner.remarks = runner.remarks, ()
     changed, work_files = runner.measure.diff(before, after)
     commits, subjects = runner.measure.commits(before.head, after.head)
-    hidden = stashed(runner, begun.stashes)
+    hidden = repair.stashed(runner, begun.stashes)
     said = (*listed.findings, *meddled, *remarks, *lost.values(), unfinished, hidden)
     evidence = Evidence(
         files_changed=changed.count,

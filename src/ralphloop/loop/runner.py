@@ -19,17 +19,10 @@ from ralphloop.core.policy import HOUR, Limits, Policy, money_left, raised
 from ralphloop.core.run_state import Desk, Session, Standing
 from ralphloop.core.totals import Totals
 from ralphloop.errors import RalphError
+from ralphloop.journal import views
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import KernelLock, RunLock, neighbours, try_turn, wait_for_turn
 from ralphloop.journal.queries import SWAP_KEY
-from ralphloop.journal.views import (
-    CIRCUIT_VIEW,
-    PROGRESS_VIEW,
-    SESSION_VIEW,
-    circuit_view,
-    publish,
-    session_view,
-)
 from ralphloop.loop.prepare import Setup
 from ralphloop.proc.steps import Steps, StopSignal, aside
 from ralphloop.repo.snapshot import PlainSnapshotter, Snapshot, Snapshotter
@@ -248,7 +241,7 @@ class Runner(msgspec.Struct):
         if number is None:
             return
         with suppress(RalphError):  # a view that cannot be synced is no reason to stop
-            sync_file(self.setup.project.root / PROGRESS_VIEW)
+            sync_file(self.setup.project.root / views.PROGRESS_VIEW)
         self.journal.mark_applied(self.run, number, now=self.clock())
 
     def intervene(self, change: AnyIntervention) -> None:
@@ -309,10 +302,10 @@ class Runner(msgspec.Struct):
         if record is None:
             return
         root, state = self.setup.project.directory.parent, self.session.state
-        view = session_view(record, state, self.story_list())
-        publish(root / SESSION_VIEW, view, root=root)
-        circuit = circuit_view(state.breaker, self.setup.policy)
-        publish(root / CIRCUIT_VIEW, circuit, root=root)
+        view = views.session_view(record, state, self.story_list())
+        views.publish(root / views.SESSION_VIEW, view, root=root)
+        circuit = views.circuit_view(state.breaker, self.setup.policy)
+        views.publish(root / views.CIRCUIT_VIEW, circuit, root=root)
 
 
 def lane_branch(number: int) -> str:
