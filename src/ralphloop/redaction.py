@@ -43,8 +43,6 @@ class _Rule(NamedTuple):
     any_case: bool = False
 
 
-# --- does a value look random? ---------------------------------------------------------------
-
 _WORDS = re.compile(rb"[A-Za-z]+[0-9]{0,2}|[0-9]+")
 _BETWEEN_WORDS = re.compile(rb"[._/:@-]+")
 
@@ -109,7 +107,6 @@ def _meant(match: re.Match[bytes]) -> bool:
     return len(set(value)) > 2 and after not in {b"(", b"["}
 
 
-# --- the kinds of secrets --------------------------------------------------------------------
 # Quantifiers are possessive: a place that is no secret after all is left without backtracking.
 
 # How a token begins, how it goes on, and whether it must look random to be believed.
@@ -268,8 +265,6 @@ _ALIKE: dict[tuple[bytes, bool], list[_Rule]] = {}
 for _rule in _RULES:
     _ALIKE.setdefault((_rule.start, _rule.any_case), []).append(_rule)
 
-# --- private keys ----------------------------------------------------------------------------
-
 _BEGIN = b"-----BEGIN "
 _KEY_BEGIN = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(rb"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -286,9 +281,6 @@ _KEY_LINES = re.compile(
     rb"(?:[0-9]{1,6}+(?:[\s:|]|" + _ARROW + rb"|" + _ESCAPED + rb"))?+"
     rb"[A-Za-z0-9+/=]{40,80}+){1,200}+"
 )
-
-
-# --- finding ---------------------------------------------------------------------------------
 
 
 class _Span(NamedTuple):
@@ -338,8 +330,6 @@ def _replace(data: bytes, spans: Iterable[_Span]) -> bytes:
         done = max(done, span.end)
     return b"".join([*pieces, data[done:]]) if pieces else data
 
-
-# --- what callers use ------------------------------------------------------------------------
 
 _SECRET_NAME_PARTS = frozenset(
     "KEY KEYS APIKEY TOKEN PAT SECRET PASSWORD PASSWD PASS PASSPHRASE"
@@ -412,8 +402,6 @@ class Redactor:
         data, self._held = self._before + self._held, b""
         return _replace(data, _spans(data, self._known))[len(self._before) :]
 
-
-# --- secrets that come in pieces -----------------------------------------------------------------
 
 _MARK = b"delta"
 _PIECE = re.compile(

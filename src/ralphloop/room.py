@@ -130,8 +130,6 @@ def read_regular(path: Path, *, most: int = -1, within: Path | None = None) -> b
         return start + file.read(most - _USUAL) if len(start) == _USUAL else start
 
 
-# --- the user's state ------------------------------------------------------------------------
-
 _LARGEST = 4 << 20
 
 

@@ -220,8 +220,6 @@ def _of_agents(config: Config, root: Path) -> Iterator[Grant]:
                 yield Grant(relative(file, root), f"line {number}", line)
 
 
-# --- what runs nothing but code of the work tree ----------------------------------------------
-
 _ANY: frozenset[str] = frozenset()
 _RUNNERS: dict[str, frozenset[str]] = {
     **dict.fromkeys(

@@ -143,8 +143,6 @@ class DeclaredAgent(Agent):
         version = stated.group() if stated else ""
         return [self._stated(version), *about, *self.answers(inquiry, program, env, version)]
 
-    # --- what an agent with a format of its own does in another way ---
-
     def words(self, request: AgentRequest, env: Mapping[str, str]) -> Iterator[str]:
         config, flags, resume = request.config, self.it.safety, request.resume
         allowed = (word for name in config.allow for word in self.allowing(name))
@@ -190,8 +188,6 @@ class DeclaredAgent(Agent):
             yield Finding(Level.WARNING, f"{self.name} is not logged in", login.fix)
         if login and login.files and not login.is_there(self.it.keys, env, inquiry.cwd):
             yield Finding(Level.WARNING, f"{self.name} has neither a key nor a login", login.fix)
-
-    # --- the same for all ---
 
     def program(self, config: AgentSection) -> str:
         binary = config.binary or self.it.program
@@ -241,9 +237,6 @@ def _declarations(directories: Sequence[Path]) -> Iterator[Path]:
     ours = Path(str(files("ralphloop.agents") / "data"))
     for directory in (*directories, ours):
         yield from sorted(directory.glob("*.toml"))
-
-
-# --- programs of the user's own -----------------------------------------------------------------
 
 
 class CommandAgent(Agent):

@@ -104,9 +104,6 @@ def local_time(now: float, env: Mapping[str, str]) -> datetime:
     return datetime.fromtimestamp(now, UTC).astimezone(zone)
 
 
-# --- the program -----------------------------------------------------------------------------
-
-
 def find_program(program: str, env: Mapping[str, str], cwd: Path) -> str | None:
     """The path that would be started, or None; a name with a slash is relative to `cwd`."""
     if "/" in program:

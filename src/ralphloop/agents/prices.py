@@ -132,9 +132,6 @@ def priced(usage: Usage, model: str) -> Usage:
     return msgspec.structs.replace(usage, cost_usd=cost_usd, estimated=True)
 
 
-# --- of which model, by the best witness there is -----------------------------------------------
-
-
 def chosen_model(reader: str, config: AgentSection, inherited: Mapping[str, str]) -> str:
     """The model that settings name before a start, ours or the agent's own; empty: nobody did."""
     env = clean_environment(config, inherited)

@@ -140,8 +140,6 @@ class _Run:
         self._is_over = False  # it has exited, and nobody of its tree is left
         self._readers: list[asyncio.Task[None]] = []
 
-    # --- the course of things ---
-
     async def to_the_end(self, probe: FileProbe | None) -> None:
         writer = asyncio.create_task(self.child.write_all(self.launch.stdin))
         self._readers = [
@@ -214,8 +212,6 @@ class _Run:
             self._cause = Cause.STALLED
             self._words = f"no output, no work, no file change for {limit}"
 
-    # --- the end ---
-
     async def _settle(self) -> None:
         """After a normal exit: a moment for what it left running, then stop that too."""
         deadline = time.monotonic() + self.rules.exit_grace_s
@@ -266,8 +262,6 @@ class _Run:
             leftovers=self._leftovers,
             stderr_tail=stderr,
         )
-
-    # --- output ---
 
     def _take_out(self, chunk: bytes) -> None:
         self._output_bytes += len(chunk)

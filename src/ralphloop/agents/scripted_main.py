@@ -106,8 +106,6 @@ class Player:
                 self._finish_message()
             getattr(self, f"do_{word}")(value)
 
-    # --- words ---
-
     def do_say(self, text: str) -> None:
         self._message = text
 
@@ -136,8 +134,6 @@ class Player:
 
     def do_usage(self, usage: UsageFields) -> None:
         self._paid.append(usage)
-
-    # --- deeds ---
 
     def do_write(self, files: Mapping[str, str], mode: str = "w") -> None:
         for name, content in files.items():
@@ -192,8 +188,6 @@ class Player:
     def do_sleep(self, duration: str | float) -> None:
         time.sleep(parse_duration(duration))
 
-    # --- ends ---
-
     def do_exit(self, code: int) -> None:
         raise SystemExit(code)
 
@@ -236,8 +230,6 @@ class Player:
         self._event("assistant", message=said, error=error, is_api_error_message=True, **failure)
         self._result("success", "api_error", is_error=True, result=words, **failure)
         raise SystemExit(1)
-
-    # --- the two ways to talk ---
 
     def _text(self, line: str) -> None:
         if self._plain:

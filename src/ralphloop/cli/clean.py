@@ -158,9 +158,6 @@ def _size_of(path: Path) -> int:
     return total
 
 
-# --- work trees of lanes ---------------------------------------------------------------------
-
-
 @click.group(cls=DefaultGroup, default="show")
 def lanes() -> None:
     """Show the work trees of lanes, or remove them."""

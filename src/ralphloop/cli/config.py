@@ -84,9 +84,6 @@ def validate(as_json: bool) -> int:
     return ExitCode.BAD_INPUT if problems else ExitCode.COMPLETE
 
 
-# --- prices ----------------------------------------------------------------------------------
-
-
 @click.command()
 @json_option("Print one JSON object.")
 def prices(as_json: bool) -> None:
@@ -109,9 +106,6 @@ def prices(as_json: bool) -> None:
     lines += output.row("your own", f"{own_file()}{'' if own else ' (not there)'}")
     data = {"checked": checked, "override": str(own_file() or ""), "models": models}
     output.show(lines, data, as_json=as_json)
-
-
-# --- trust -----------------------------------------------------------------------------------
 
 
 @click.command()

@@ -267,7 +267,6 @@ async def _foreground(setup: Setup) -> tuple[EndedRun, ExitCode]:
     return ended, codes[0] if codes and code is ExitCode.INTERRUPTED else code
 
 
-# --- one story given in words --------------------------------------------------------------------
 #
 # It lies in a file of its own below `.ralph/do`, so that a run of it is like any other; the
 # project's story list, and a night that could be continued, are left alone.

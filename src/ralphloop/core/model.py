@@ -20,8 +20,6 @@ from ralphloop.core.totals import Totals, Windows
 from ralphloop.core.totals import Usage as Usage  # noqa: PLC0414
 from ralphloop.text.status_block import Status, StatusBlock
 
-# --- words -----------------------------------------------------------------------------------
-
 OutputFormat = Literal["text", "json", "json_array", "jsonl"]
 
 
@@ -85,8 +83,6 @@ class Circuit(StrEnum):
     OPEN = "OPEN"
 
 
-# --- stories ---------------------------------------------------------------------------------
-
 ListKind = Literal["prd", "tasks"]
 
 
@@ -139,9 +135,6 @@ class StoryList(Value, kw_only=True):
         return msgspec.structs.replace(self, stories=stories)
 
 
-# --- claims ----------------------------------------------------------------------------------
-
-
 class ToolCall(Value, kw_only=True):
     name: str
     summary: str = ""  # file, command or pattern, one bounded line
@@ -188,9 +181,6 @@ class Response(Value, kw_only=True):
     def final_words(self) -> str:
         """The agent's last own words, bounded by the reader: what a claim may be read from."""
         return self.final_text if self.final_text is not None else self.text
-
-
-# --- evidence --------------------------------------------------------------------------------
 
 
 class Comparison(Value, frozen=True, kw_only=True):
@@ -270,9 +260,6 @@ class ProcessEnd(Value, kw_only=True):
     interrupted: bool = False  # a person asked us to stop
     out_of_time: bool = False  # the run's time was over
     duration_s: float = 0.0
-
-
-# --- verdicts --------------------------------------------------------------------------------
 
 
 class StuckPattern(Value, kw_only=True):

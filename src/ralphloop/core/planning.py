@@ -41,8 +41,6 @@ def choose(stories: StoryList, states: States, *, only: str | None = None) -> St
     return next(iter(assign(stories, states, room=1, only=only).starts), None)
 
 
-# --- several at once -------------------------------------------------------------------------
-
 MOST_RETURNS = 2  # from landing; then a story waits until it is alone
 BUSY = "every lane is busy"
 
@@ -178,9 +176,6 @@ def runnable_besides(stories: StoryList, states: States, story_id: str | None) -
     """How many other stories could be worked on now, second chances included."""
     others = (state_of(states, one.id) for one in ready(stories) if one.id != story_id)
     return sum(state.standing is Standing.OPEN or state.has_a_chance for state in others)
-
-
-# --- when nothing can run --------------------------------------------------------------------
 
 
 def facts_of(

@@ -86,9 +86,6 @@ class CheckResult(Value, kw_only=True):
         return TestCounts(passed=0) if nothing else self.counts or TestCounts()
 
 
-# --- what comes out --------------------------------------------------------------------------
-
-
 class Fate(StrEnum):
     """What became of a test that passed before the story."""
 
@@ -183,9 +180,6 @@ def _told(old: Iterable[OldTest], fates: Iterable[Fate]) -> Iterator[str]:
     for fate in fates:
         if fate in by_fate:
             yield f"{_FATES[fate]}: {some(by_fate[fate])}"
-
-
-# --- test by test ----------------------------------------------------------------------------
 
 
 class Runs(Value, kw_only=True):
@@ -292,9 +286,6 @@ _MISSING = (
 def _says(pattern: str, report: TestReport, name: str) -> bool:
     """Its failure reads like this; one without words says nothing of the kind."""
     return re.search(pattern, report.said.get(name, "")) is not None
-
-
-# --- what cannot be believed -----------------------------------------------------------------
 
 
 class Canary(StrEnum):

@@ -109,9 +109,6 @@ def totals_with(state: RunState, result: Result, now: Usage, evidence: Evidence)
     )
 
 
-# --- the step ---------------------------------------------------------------------------------
-
-
 class Step(Value, kw_only=True):
     state: RunState
     iteration: Iteration

@@ -98,8 +98,6 @@ def short_cost(dollars: float, unpriced: int) -> str:
     return f"{money(dollars)}+?" if unpriced and dollars else cost_words(dollars, unpriced)
 
 
-# --- windows of a subscription ----------------------------------------------------------------
-
 _NAMES = {
     "five_hour": "5-hour",
     "seven_day": "weekly",

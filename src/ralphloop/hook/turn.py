@@ -227,9 +227,6 @@ def _log(project: Project, words: str) -> None:
         return  # no log can be written; the words go to the session anyway
 
 
-# --- answers ---------------------------------------------------------------------------------
-
-
 def told(words: str) -> Answer:
     """Let the session stop, and tell the person why."""
     return {"systemMessage": f"ralph: {one_line(words, _MOST_WORDS)}"}

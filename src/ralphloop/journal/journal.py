@@ -76,8 +76,6 @@ class Journal(Queries):
             self.adopt()
         insist(self.belief, self.path)
 
-    # --- runs --------------------------------------------------------------------------------
-
     def begin_run(self, new: RunRecord) -> None:
         """Begin a run; older unfinished ones are superseded, their story states taken over.
 
@@ -122,8 +120,6 @@ class Journal(Queries):
     def heartbeat(self, run: str, *, now: float) -> None:
         with self.write("heartbeat", durable=False) as db:
             db.run(f"{_ALIVE} WHERE id = :run", {"now": now, "run": run})
-
-    # --- iterations --------------------------------------------------------------------------
 
     def start_iteration(self, new: IterationRecord, events: Iterable[LoopEvent] = ()) -> None:
         """Write ahead: call this before the agent is started."""
@@ -172,8 +168,6 @@ class Journal(Queries):
             once = "applied_at = COALESCE(applied_at, ?)"
             sql = f"UPDATE iterations SET {once} WHERE run = ? AND n = ?"  # noqa: S608
             _expect_one(db.run(sql, (now, run, n)), f"there is no iteration {run}/{n}")
-
-    # --- events, waits, stories, meta --------------------------------------------------------
 
     def append_events(self, events: Iterable[LoopEvent]) -> None:
         self.put("append_events", events=events, durable=False)
@@ -236,8 +230,6 @@ class Journal(Queries):
         """Remember that an agent is asked for its status block, as long as it matters."""
         recent = [at for at in self.askings() if at >= since]
         self.set_meta(ASKINGS_KEY, [*recent, now])
-
-    # --- requests ----------------------------------------------------------------------------
 
     def add_request(self, run: str, *, kind: str, payload: object = None, now: float) -> int | None:
         """Ask something of a running loop; None where that run is not running."""

@@ -87,8 +87,6 @@ class Queries(Database):
     def _one(self, kind: type[_R], which: str, *parameters: object) -> _R | None:
         return next(iter(self._all(kind, which, *parameters)), None)
 
-    # --- runs --------------------------------------------------------------------------------
-
     def find_run(self, run: str) -> RunRecord | None:
         return self._one(RunRecord, "WHERE id = ?", run)
 
@@ -132,8 +130,6 @@ class Queries(Database):
             if row and row[0] is not None:
                 return Expense(cost_usd=float(row[0]), input_tokens=int(row[1]))
         return None
-
-    # --- sessions ----------------------------------------------------------------------------
 
     def part(self, kind: type[_P], run: str) -> _P | None:
         """A part of a run; None where it had none, or an older version did not keep it."""
@@ -184,8 +180,6 @@ class Queries(Database):
             return msgspec.convert(found, dict[str, TestReport])
         except msgspec.ValidationError:
             return {}  # another version's: then nothing is compared
-
-    # --- iterations --------------------------------------------------------------------------
 
     def iteration(self, run: str, n: int) -> IterationRecord | None:
         return self._one(IterationRecord, "WHERE run = ? AND n = ?", run, n)
@@ -253,8 +247,6 @@ class Queries(Database):
     def askings(self) -> list[float]:
         """When agents were asked for a missing status block in the last hour; starts as well."""
         return msgspec.convert(self.meta(ASKINGS_KEY) or [], list[float])
-
-    # --- stories, meta, waits, requests, events ----------------------------------------------
 
     def interventions(self, run: str) -> list[InterventionRecord]:
         return self._all(InterventionRecord, "WHERE run = ? ORDER BY seq", run)

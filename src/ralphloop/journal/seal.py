@@ -53,8 +53,6 @@ class Seal:
         self._seq, self._sum = 0, 0
         self._outside: int | None = None  # the head's file, kept open while we write
 
-    # --- looking ---
-
     def belief(self) -> Belief:
         """Whether what is in the file is what we wrote; reads all of it."""
         found = self._signed()
@@ -105,8 +103,6 @@ class Seal:
         except msgspec.DecodeError:
             return 0  # the signature still tells whose it is
         return head.get("seq", 0)
-
-    # --- writing ---
 
     def attach(self) -> None:
         """From now on every change of a row moves the sum."""

@@ -37,9 +37,6 @@ _PROGRESS_TAIL_BYTES = 128 * 1024
 _HEADER = re.compile(rb"## Iteration [0-9-]{1,20}")
 
 
-# --- content ---------------------------------------------------------------------------------
-
-
 def session_view(run: RunRecord, state: RunState, stories: StoryList | None) -> JsonValues:
     """`.ralph-session.json`: one run in numbers."""
     # Of this list: what earlier ones left is another feature's.
@@ -137,9 +134,6 @@ def _plain(text: str, longest: int) -> str:
     return redact(text)
 
 
-# --- writing ---------------------------------------------------------------------------------
-
-
 def publish(path: Path, view: JsonValues, *, root: Path) -> str:
     """Write a JSON view in one step; returns why it could not be written, or nothing."""
     data = (msgspec.json.format(json_text(view), indent=2) + "\n").encode()
@@ -204,9 +198,6 @@ def progress_tail(path: Path, most: int = _PROGRESS_TAIL_BYTES) -> bytes:
         end = file.seek(0, 2)
         file.seek(max(0, end - most))
         return file.read(most)
-
-
-# --- parts -----------------------------------------------------------------------------------
 
 
 def _session_totals(run: RunRecord, state: RunState) -> JsonValues:

@@ -119,8 +119,6 @@ class Coordinator:
             if decision := await self._held(low):
                 return decision
 
-    # --- who starts ---
-
     def _listed(self) -> StoryList | None:
         """The stories as the landing tree has them; while something lands, as they were before."""
         runner = self.runner
@@ -164,8 +162,6 @@ class Coordinator:
         free = self.yard.book.count - len(others)
         lane.share = max(0.0, left - sum(others)) / max(1, free)
         return lane.share
-
-    # --- one iteration ---
 
     async def _work(self, lane: Lane, story: Story) -> Decision | None:
         """One start of the agent in a lane, to its landing; a decision where it ends the run."""

@@ -185,9 +185,6 @@ def _returned(
     return replace(judged, evidence=evidence, before=state, step=done)
 
 
-# --- what is owed ----------------------------------------------------------------------------
-
-
 def add_earlier(landing: Runner, number: int, story: str) -> None:
     """The entries of the story's earlier starts, before the one that landed."""
     root = landing.setup.project.root

@@ -189,9 +189,6 @@ def _changes(before: StoryList, now: StoryList, states: States) -> Iterator[str]
         yield f"{label(name)} was removed by you; it is not started any more"
 
 
-# --- who left its lane -----------------------------------------------------------------------
-
-
 class Surroundings(Value, kw_only=True):
     """Everything outside of a lane before its agent starts."""
 

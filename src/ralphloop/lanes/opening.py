@@ -74,9 +74,6 @@ async def settle_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell
         await beside(_settled(outer))
 
 
-# --- opening ---------------------------------------------------------------------------------
-
-
 def open_yard(outer: Runner) -> Steps[Yard]:
     """Settle what a crash left, then the landing tree, then the run in it."""
     home, journal, run, tell = outer.setup, outer.journal, outer.run, outer.tell
@@ -215,9 +212,6 @@ def _yard(outer: Runner, session: Session, book: Book) -> Yard:
     return Yard(home, runner, place, outer.measure, directory, book)
 
 
-# --- after a crash ---------------------------------------------------------------------------
-
-
 def _settled(outer: Runner) -> Steps[Book | None]:
     """Bring unfinished runs in line, wherever they worked; what the last lanes held."""
     journal, book = outer.journal, None
@@ -267,9 +261,6 @@ def recover_lanes(yard: Yard) -> Steps[list[str]]:
     yard.close()
     yard.runner.measure.close()
     return done
-
-
-# --- the end ---------------------------------------------------------------------------------
 
 
 def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:

@@ -244,9 +244,6 @@ def unsolved(place: LaneTree) -> str:
     return f"conflict markers are left in {some(paths, 5)}" if paths else ""
 
 
-# --- ready -----------------------------------------------------------------------------------
-
-
 def make_ready(
     place: LaneTree, home: Repository, project: Path, config: Config, stop: Callable[[], bool]
 ) -> str:

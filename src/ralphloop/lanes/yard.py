@@ -171,9 +171,6 @@ def setup_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -
     )
 
 
-# --- what happens to a lane ------------------------------------------------------------------
-
-
 def take_up(yard: Yard, lane: Lane, story: Story) -> Steps[None]:
     """Make the lane hold the story's work on the commit where the story begins."""
     number, runner = lane.number, lane.runner

@@ -302,9 +302,6 @@ def _score(cluster: _Cluster, now: float) -> float:
     return round(often * recent, 4)
 
 
-# --- what speaks against a pattern -----------------------------------------------------------
-
-
 def settle(
     patterns: Sequence[Pattern], learnings: Sequence[Learning], exists: Callable[[str], bool]
 ) -> Iterator[Pattern]:

@@ -236,9 +236,6 @@ def _publish_and_commit(
     return [f"what was learned was not committed: {refused}"]
 
 
-# --- the block -------------------------------------------------------------------------------
-
-
 def memory_file(root: Path, setting: MemoryFile, agent: str = "") -> Path | None:
     """The file that carries the block for this agent; None where there is to be none."""
     if setting == "off":

@@ -182,9 +182,6 @@ def _add_learning(
         stats.effect = LearningEffect(sentence="not compared: learning.holdout is 0")
 
 
-# --- does it help? ---------------------------------------------------------------------------
-
-
 def compare(with_them: Sequence[TrialStory], without: Sequence[TrialStory]) -> LearningEffect:
     """Stories that were given what was learned against those that were held out."""
     n_with, n_without = len(with_them), len(without)

@@ -179,9 +179,6 @@ def current(project: Project) -> Index:
     return load_index(project)
 
 
-# --- what everybody has, and what was decided here -------------------------------------------
-
-
 def moment(now: float) -> str:
     """When a line was written: a person may think again within a second."""
     return f"{iso(now)[:-1]}.{int(now % 1 * 1e6):06}Z"

@@ -165,9 +165,6 @@ def remedy(files: Sequence[str], commands: Sequence[str] = ()) -> str:
     return f"went away with {' and '.join(ways)}" if ways else ""
 
 
-# --- how far it may travel -------------------------------------------------------------------
-
-
 def _near(first: str, second: str) -> str:
     """A word that begins like one of the first, then soon one like those of the second."""
     one, other = (words.replace(" ", "|").replace("_", " ") for words in (first, second))

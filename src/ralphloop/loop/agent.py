@@ -190,9 +190,6 @@ async def _asked(runner: Runner, begun: Round, request: AgentRequest, result: Re
     )
 
 
-# --- how it ended ----------------------------------------------------------------------------
-
-
 class AgentEnd(Value, kw_only=True):
     n: int
     agent: str
@@ -220,9 +217,6 @@ def _end_key(runner: Runner) -> str:
 
 def _asking_log(begun: Round) -> Path:
     return begun.transcript.with_suffix(".status.log")
-
-
-# --- after a crash ---------------------------------------------------------------------------
 
 
 def recover_iteration(

@@ -199,8 +199,6 @@ class _Plans:
         places = [*guarded, *kept, *guards]
         return self._box(places, own, [*own, *writes], kept=kept, show=show, absent=absent)
 
-    # --- git ---
-
     def _git_places(self) -> list[Path]:
         repo = self._repo
         own = [repo.git_dir, repo.common_dir, repo.objects] if repo else []
@@ -227,8 +225,6 @@ class _Plans:
         links = [entry.partition(b"\t")[2] for entry in listed if entry.startswith(b"160000 ")]
         for path in (repo.root / os.fsdecode(link) for link in links):
             yield path / ".git" if (path / ".git").exists() else path
-
-    # --- places ---
 
     def _box(
         self,

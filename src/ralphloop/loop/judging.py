@@ -176,9 +176,6 @@ def _checked(runner: Runner, begun: Round) -> Steps[dict[str, object]]:
     }
 
 
-# --- what speaks against it beside its tests --------------------------------------------------
-
-
 def beside_the_tests(
     runner: Runner, begun: Round, after: Snapshot, evidence: Evidence
 ) -> Iterator[str]:
@@ -273,9 +270,6 @@ def opinions(runner: Runner, begun: Round, after: Snapshot) -> Steps[tuple[str, 
     return tuple(said)
 
 
-# --- writing it down -------------------------------------------------------------------------
-
-
 def record(runner: Runner, judged: Judgement) -> Judgement:
     """Fold the iteration into the session and write everything at once; what was decided."""
     begun, result, before = judged.begun, judged.result, runner.session.state
@@ -346,9 +340,6 @@ def _without_a_price(runner: Runner, judged: Judgement) -> Iterator[str]:
     if judged.step.analysis.outcome.is_infrastructure:
         why = "this start was cut off before it told its cost"
     yield f"{CANNOT_BE_KEPT}{why}"
-
-
-# --- what it taught --------------------------------------------------------------------------
 
 
 def learn_from(runner: Runner, judged: Judgement) -> None:

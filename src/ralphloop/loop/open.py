@@ -316,9 +316,6 @@ def _started(runner: Runner, *, continued: bool) -> None:
     runner.publish()
 
 
-# --- the end ---------------------------------------------------------------------------------
-
-
 def end_run(runner: Runner, decision: Decision, *, publish: bool = True) -> EndedRun:
     if publish and not runner.stop.requested and runner.session.number:
         _publish_learned(runner)

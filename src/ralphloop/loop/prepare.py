@@ -255,7 +255,6 @@ def read_words(path: Path, *, within: Path | None = None) -> str:
     return text
 
 
-# --- the agents: the first, and those that take over while it cannot work ---------------------
 #
 # An agent that reached its usage limit comes back when the limit has reset; one that cannot work
 # at all (not logged in, no such model) is gone for the session.  Each has its own quota clock.

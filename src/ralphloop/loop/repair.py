@@ -152,9 +152,6 @@ def trouble(runner: Runner, now: Snapshot) -> str:
     return ""
 
 
-# --- the files that say how a run works ------------------------------------------------------
-
-
 def read_settings(root: Path) -> Settings:
     """The files by their names from the project's root, without very large ones."""
     found: Settings = {}
@@ -215,9 +212,6 @@ def _restore(root: Path, name: str, content: bytes | None) -> None:
     elif not path.is_dir():
         path.unlink(missing_ok=True)
         path.symlink_to(os.fsdecode(content.removeprefix(_LINK)))
-
-
-# --- the story list --------------------------------------------------------------------------
 
 
 class ListAfter(Value, kw_only=True):

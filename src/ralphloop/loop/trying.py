@@ -354,9 +354,6 @@ def can_be_told(found: FoundRunner) -> bool:
     return found.callable and bool(found.runner.only)
 
 
-# --- putting back ----------------------------------------------------------------------------
-
-
 def restore(
     journal: Journal, repo: Repository | None, measure: Snapshotter, project: Project
 ) -> str:

@@ -191,9 +191,6 @@ def arranged(story_list: StoryList, states: States) -> Iterator[Position]:
             yield Position(StoryLook(story, state), None, why)
 
 
-# --- what is over ----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Record:
     """A run, and everything that can be found out about it."""

@@ -158,9 +158,6 @@ def _sentence(words: str) -> str:
     return words if words.endswith((".", "?", "!", "…")) else f"{words}."
 
 
-# --- sending ---------------------------------------------------------------------------------
-
-
 class Notifier:
     def __init__(
         self,

@@ -134,9 +134,6 @@ def name_of(pid: int) -> str:
     return one_line(redact(line.encode("utf-8", "replace").decode()), _LONGEST_NAME)
 
 
-# --- Linux -----------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=1)
 def _boot_time() -> float:
     return float(_whole("/proc/stat").partition(b"\nbtime ")[2].split()[0])
@@ -152,9 +149,6 @@ def _whole(path: str) -> bytes:
         return content
     finally:
         os.close(descriptor)
-
-
-# --- elsewhere -------------------------------------------------------------------------------
 
 
 def _by_psutil(pid: int) -> Proc | None:

@@ -222,9 +222,6 @@ class ProcessTree:
             return False
 
 
-# --- stopping --------------------------------------------------------------------------------
-
-
 def gentle(grace_s: float, first_s: float | None = None) -> Stages:
     return (
         (signal.SIGINT, grace_s if first_s is None else first_s),

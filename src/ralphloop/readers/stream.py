@@ -131,8 +131,6 @@ class Reader:
         whole = self._accepted == 1 and self.dialect.result_seen
         return "json" if whole else "jsonl"
 
-    # --- lines -------------------------------------------------------------------------------
-
     def _hold(self, piece: bytes) -> None:
         if self._passing:
             self._emit_text(piece)
@@ -187,8 +185,6 @@ class Reader:
         for start in range(0, len(data), _SLICE):
             if text := self._decoder.decode(data[start : start + _SLICE]):
                 self._words.add(text)
-
-    # --- documents ---------------------------------------------------------------------------
 
     def _candidate(self, line: Bytes, body: Bytes, end: bytes) -> None:
         try:

@@ -188,9 +188,6 @@ def _refusal(repo: Repository, ended: CommandEnd, hook: str, said: str) -> str:
     raise RepositoryError(f"git commit failed: {said}")
 
 
-# --- commits that were made ------------------------------------------------------------------
-
-
 def find_commit(repo: Repository, *, run: str, iteration: int) -> str | None:
     """The commit an earlier process made for an iteration, if it came that far."""
     if repo.head() is None:
@@ -219,9 +216,6 @@ def marks_since(repo: Repository, base: str) -> set[str]:
         if not base or repo.head() is None:
             return set()
         return marks_since(repo, "")  # a person rewrote what the run began with
-
-
-# --- which paths -----------------------------------------------------------------------------
 
 
 def _left_out(repo: Repository, entry: StatusEntry) -> str:
@@ -255,8 +249,6 @@ def _may_hold_secrets(path: Path) -> bool:
         return False  # gone again, or a directory
     return redact_bytes(start) != start
 
-
-# --- staging ---------------------------------------------------------------------------------
 
 _RAW = ("--raw", "-z", "--no-renames", "--no-abbrev")
 _CHANGED = ("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty")
@@ -297,9 +289,6 @@ def _states(output: bytes) -> _Staged:
         _, mode, _, content, _ = meta.decode().split(" ")
         states[os.fsdecode(path)] = f"{mode} {content}"
     return states
-
-
-# --- running `git commit` --------------------------------------------------------------------
 
 
 def _try(repo: Repository, message: str, only: Collection[str]) -> tuple[CommandEnd, str, str]:
@@ -349,9 +338,6 @@ def _failed_hook(trace: Path) -> str:
             if name and event.code != 0 and not name.startswith("post-"):
                 return name
     return next((name for name in running.values() if not name.startswith("post-")), "")
-
-
-# --- messages --------------------------------------------------------------------------------
 
 
 def story_message(story_id: str, title: str, *, run: str, iteration: int, grade: str) -> str:

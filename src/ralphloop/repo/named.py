@@ -119,8 +119,6 @@ def _own_report(found: FoundRunner, root: Path) -> str:
     return ""
 
 
-# --- the canary ------------------------------------------------------------------------------
-
 CANARY = "canary"  # in our directory: the note of one that is in the work tree
 
 

@@ -272,9 +272,6 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
     return info.st_ino, info.st_size, info.st_mtime_ns
 
 
-# --- objects ---------------------------------------------------------------------------------
-
-
 def prepare(store: Path) -> None:
     """Make the store, in a directory that git does not look into."""
     if not store.is_dir():

@@ -68,9 +68,6 @@ def _failed(words: str) -> tuple[str, str]:
     return ("errors" if _IMPORT.match(said) else "failed"), said
 
 
-# --- files -----------------------------------------------------------------------------------
-
-
 def read_junit(paths: Iterable[Path]) -> Results | None:
     """What JUnit files say; None where one cannot be read."""
     from xml.etree.ElementTree import ParseError
@@ -133,8 +130,6 @@ def read_lines(path: Path) -> Results | None:
         return None
     return results
 
-
-# --- plain output ----------------------------------------------------------------------------
 
 _GO_RESULT = LazyRegex(r"^\s*--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)$")
 _GO_PACKAGE = LazyRegex(r"^(?:ok|FAIL|\?)\s+\t?(\S+)(?:\s+(.*))?$")
@@ -203,8 +198,6 @@ def read_tap(text: str) -> Results:
     ]
 
 
-# --- counts ----------------------------------------------------------------------------------
-
 _COUNTED = (
     ("passed", LazyRegex(r"\b(\d{1,9}) (?:passed|passing|tests? passed)\b")),
     (
@@ -242,8 +235,6 @@ def read_counts(text: str) -> TestCounts | None:
     return TestCounts(**numbers) if numbers else None
 
 
-# --- output ----------------------------------------------------------------------------------
-
 MAX_NAMES = 50  # of failing tests
 _LONGEST_LINE = 1_000
 
@@ -253,8 +244,6 @@ def plain_text(output: bytes) -> str:
     lines = output.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
     return clean("\n".join(line.rpartition("\r")[2] for line in lines))
 
-
-# --- failing tests ---------------------------------------------------------------------------
 
 _SIGN = LazyRegex(r"FAIL|ERROR|Failed|●|✖|<<<|not ok|^rspec |^\d+\) ")
 # A line that names a test by itself, and how the name is put together.
@@ -328,8 +317,6 @@ def _mocha(text: str) -> Iterator[str]:
             yield " ".join(title).strip().removesuffix(":")
             title = []
 
-
-# --- no tests at all -------------------------------------------------------------------------
 
 _SOME_RAN = LazyRegex(
     r"""

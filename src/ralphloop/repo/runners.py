@@ -171,8 +171,6 @@ def _is_path(word: str, root: Path) -> bool:
     return False
 
 
-# --- looking through a check -----------------------------------------------------------------
-
 _STARTERS = frozenset(
     "uv uvx poetry pdm pipenv rye hatch npx pnpm yarn bunx bun coverage c8 nyc timeout xvfb-run"
     " dotenv env-cmd node nodejs tsx python python3 pypy3 pypy".split()
@@ -318,8 +316,6 @@ def _package_scripts(program: str, words: Sequence[str]) -> Sequence[str]:
         return plain[1:2]
     return ["test" if word == "t" else word for word in plain[:1]]
 
-
-# --- scripts as text: which commands stand in them; what cannot be told is no command ---------
 
 _SHELLS = frozenset("sh bash dash zsh ash ksh . source".split())
 _LONGEST_LINE = 20_000

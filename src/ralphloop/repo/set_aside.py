@@ -267,8 +267,6 @@ def _stand_on(repo: Repository, branch: str, commit: str, tip: str) -> None:
     git.run("symbolic-ref", "-m", why, "HEAD", ref)
 
 
-# --- taking out ------------------------------------------------------------------------------
-
 _APPLY = ("apply", "--cached", "--3way", "--whitespace=nowarn")
 
 

@@ -155,9 +155,6 @@ def _spliced(text: str, splices: list[_Splice]) -> str:
     return "".join([*parts, text[done:]])
 
 
-# --- JSON ------------------------------------------------------------------------------------
-
-
 class _Item(NamedTuple):
     """A member of an object, or an element of an array, which has no key."""
 
@@ -250,9 +247,6 @@ def _places(data: object) -> Iterator[tuple[str, object]]:
         elif isinstance(value, list):
             inside = [(f"{place}[{at}]"[:_MAX_PLACE], inner) for at, inner in enumerate(value)]
         stack += reversed(inside)
-
-
-# --- YAML ------------------------------------------------------------------------------------
 
 
 def _parse_yaml(text: str, problems: Problems) -> tuple[Node, Any]:

@@ -82,9 +82,6 @@ def found(value: object) -> str:
     return named.get(type(value), f"a {type(value).__name__} (quote it to make it text)")
 
 
-# --- the file --------------------------------------------------------------------------------
-
-
 class Listing(msgspec.Struct, frozen=True):
     root: dict[object, object]
     key: str
@@ -129,9 +126,6 @@ def read_list(listing: Listing, *, source: str, kind: ListKind, problems: Proble
     )
 
 
-# --- marks -----------------------------------------------------------------------------------
-
-
 def identity(raw: object) -> str | None:
     """The id of a raw story as text, None where it has none that can be used."""
     return _id_text(raw.get("id")) if isinstance(raw, dict) else None
@@ -141,9 +135,6 @@ def status_passed(raw: Raw) -> bool | None:
     """Whether the status says that it passed; None where it is not the status that says it."""
     status = raw.get("status") if raw.get("passes") is None else None
     return status.strip().casefold() in _PASSED_WORDS if isinstance(status, str) else None
-
-
-# --- one story -------------------------------------------------------------------------------
 
 
 def _story(raw: Raw, fields: _Fields, index: int, kind: ListKind) -> Story:
@@ -320,7 +311,6 @@ class _Fields(msgspec.Struct):
         return value
 
 
-# --- is it about tests? ----------------------------------------------------------------------
 # A word edge that also splits at underscores: test_login.py names a test.
 _START, _END = r"(?<![^\W_])", r"(?![^\W_])"
 

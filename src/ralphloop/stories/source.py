@@ -143,9 +143,6 @@ def _cannot_mark(path: Path, reason: str) -> InputError:
     return InputError(reason, f"Correct {path}; nothing was changed.", place=path.name)
 
 
-# --- the file as bytes -----------------------------------------------------------------------
-
-
 def read(path: Path) -> bytes:
     """The whole file, refused where it is none or too large."""
     max_bytes = _format(path).max_bytes
@@ -175,8 +172,6 @@ def rewrite(
     reason = f"{path.name}: somebody keeps changing the file while we write it"
     raise RepositoryError(reason, f"Close what writes {path} and run again.")
 
-
-# --- editing the list ------------------------------------------------------------------------
 
 Arrange = Callable[[list[int | Entry], Listing], list[int | Entry]]
 
@@ -214,9 +209,6 @@ def position(listing: Listing, story: str) -> int:
         if shapes.identity(raw) == story:
             return index
     raise UsageError(f"there is no story {label(story)}", "`ralph stories` lists them.")
-
-
-# --- what an agent did to it -----------------------------------------------------------------
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,9 +253,6 @@ def _weaker(was: Story, now: Story) -> Iterator[str]:
             yield f"the {name} was emptied"
     if now.exit_signal and not was.exit_signal:
         yield "it was given the permission to end the run"
-
-
-# --- parent specs ----------------------------------------------------------------------------
 
 
 def resolve_parent_spec(story: Story, *, specs_dir: Path, repo_root: Path) -> Path | None:

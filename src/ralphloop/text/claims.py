@@ -19,8 +19,6 @@ PROMISE = "<promise>COMPLETE</promise>"
 _SHOWN = 300  # characters of a sentence that are handed back
 _MAX_SENTENCE = 400  # a longer one is no such form
 
-# --- the forms ----------------------------------------------------------------------------------
-
 
 def _one_of(*forms: str) -> str:
     return f"(?:{'|'.join(forms)})"
@@ -149,8 +147,6 @@ _STEM = LazyRegex(
 )
 _OF = LazyRegex(r"(\d+) ?(?:/|of|out of) ?(?:the )?(\d+)\b")
 
-# --- what takes it back -------------------------------------------------------------------------
-
 _DENIED = LazyRegex(
     r"\b(?:no|nothing|none|without|zero|0)\b(?: (?!but\b|except\b|longer\b)[\w-]+){0,4}"
 )
@@ -200,9 +196,6 @@ def question_to_person(text: str) -> str | None:
             asked.append(sentence)
     waits = bool(asked) and said[-1] == asked[-1]  # what follows a question answers it
     return one_line(" ".join(asked), _SHOWN) if waits else None
-
-
-# --- judging ------------------------------------------------------------------------------------
 
 
 def _stated(text: str, ranks: tuple[str, ...]) -> str | None:

@@ -49,8 +49,6 @@ def _words(*patterns: str) -> LazyRegex:
     return any_case(rf"\b(?:{'|'.join(patterns)})\b")
 
 
-# --- shapes ------------------------------------------------------------------------------------
-
 # An exception's name: `TypeError`, `sqlite3.OperationalError`, `psycopg.errors.UndefinedTable`.
 NAME = (
     r"(?:(?:[A-Za-z_$][\w$]*(?:\.|::|\\))*(?=[A-Z])[\w$]*(?:Error|Exception)\b"
@@ -183,8 +181,6 @@ _RAISED = LazyRegex(r"\s*([A-Za-z_][\w.]*(?:: .*)?)$")
 # Fences of output; in any other only what a compiler says with its place is no source.
 _OUTPUT = LazyRegex(r"(?:txt|text|plain\w*|bash|z?sh|shell\w*|console|term\w*|out\w*|logs?|pytb)?")
 
-# --- counts ------------------------------------------------------------------------------------
-
 _SUMMARY = LazyRegex(
     r"(?i:\W*(?:\w+\]\s+)?(?:\d+ problems? \(\d+ errors?\b|(?:[a-z][\w -]{0,20}:\W*"
     r"|(?:test )?(?:tests?|files|found|ran)\W+){0,2}\d+ [a-z]+(?:[\s\d,;|().=!:✖]"
@@ -197,8 +193,6 @@ _RUN_ENDED = LazyRegex(
     r"(?:test result: )?(?:(?:ok|OK)|FAILED)(?:\.| \(\w+=\d.*| \(\d.*)?(?=$| \d)"
 )
 _PASSED = LazyRegex(r"(?i:\b[1-9]\d* (?:tests? )?pass(?:ed|ing)\b)")
-
-# --- prose -------------------------------------------------------------------------------------
 
 # What may be told: a span of inline code, or from a head to the closing quote or the end.
 _TOLD = LazyRegex(

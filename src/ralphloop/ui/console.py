@@ -195,9 +195,6 @@ class LiveConsole(PlainConsole):
         return text.append(f"  {action} ({format_duration(now - self._sign)} ago)", "dim")
 
 
-# --- events as lines -------------------------------------------------------------------------
-
-
 class LogLine(NamedTuple):
     at: float
     text: str  # one line, indented where it belongs to the one above

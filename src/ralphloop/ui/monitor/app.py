@@ -262,8 +262,6 @@ class Monitor(App[None]):
             time.sleep(POLL_S)
         self.source.close()
 
-    # --- drawing -----------------------------------------------------------------------------
-
     def _fresh(self, facts: Facts) -> None:
         first, before, self._facts = self.value is None, self._facts, facts
         self._draw()
@@ -344,8 +342,6 @@ class Monitor(App[None]):
         found = f"{number} found, " if number else ""
         follows = "following" if self._log_view.is_at_end else "f follows"
         self._log_view.border_subtitle = found + follows
-
-    # --- views -------------------------------------------------------------------------------
 
     @on(OptionList.OptionSelected, "#stories")
     def _chosen_story(self) -> None:
@@ -443,8 +439,6 @@ class Monitor(App[None]):
         elif self._filter.display:
             self._filter.value = ""
             self._filter_is_done()
-
-    # --- wishes ------------------------------------------------------------------------------
 
     @work
     async def action_wish(self, kind: str, story: str = "") -> None:

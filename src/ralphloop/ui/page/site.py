@@ -88,8 +88,6 @@ class _Site:
             self._live.close()
             self._asking.shutdown(wait=False, cancel_futures=True)
 
-    # --- coming in ---------------------------------------------------------------------------
-
     async def _home(self, request: Request) -> Response:
         visitor: Visitor | None = request.scope["visitor"]
         if visitor is None:
@@ -110,8 +108,6 @@ class _Site:
             COOKIE, cookie, int(DEVICE_S), path=path, httponly=True, samesite="strict"
         )
         return answer
-
-    # --- looking -----------------------------------------------------------------------------
 
     async def _events(self, request: Request) -> Response:
         visitor: Visitor = request.scope["visitor"]
@@ -159,8 +155,6 @@ class _Site:
         word = visitor.word if visitor else ""
         return HTMLResponse(self._painter.page(word, self._project.root.name, **what))
 
-    # --- asking ------------------------------------------------------------------------------
-
     async def _do(self, request: Request) -> Response:
         form: Mapping[str, str] = request.scope["form"]
         kind, story = form.get("kind", ""), form.get("story", "")
@@ -204,9 +198,6 @@ def _older(project: Project, run: str, before: int, most: int) -> list[Iteration
             return journal.latest_iterations(run, most)
         first = max(1, before - most)
         return journal.iterations(run, after=first - 1, limit=before - first)[::-1]
-
-
-# --- serving ---------------------------------------------------------------------------------
 
 
 def listening(host: str, port: int) -> socket.socket:

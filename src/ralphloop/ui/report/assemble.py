@@ -117,9 +117,6 @@ def _headline(night: Night, run: RunRecord, groups: Groups) -> str:
     return ", ".join(parts)
 
 
-# --- stories ---------------------------------------------------------------------------------
-
-
 def _groups(night: Night, tally: Tally) -> Iterator[Group]:
     """All groups that have stories, and those a reader always looks for."""
     sorted_in: dict[str, list[StoryLook]] = {key: [] for key in _GROUPS}
@@ -197,9 +194,6 @@ def _proof(groups: Groups) -> dict[str, int]:
     }
 
 
-# --- what happened ---------------------------------------------------------------------------
-
-
 def _moves(record: Record, tally: Tally, as_of: float) -> list[Transition]:
     """The circuit's changes during the run, resets and handing back included, in order."""
     found = {(move.at, move.before, move.after): move for move in tally.moves}
@@ -224,9 +218,6 @@ def _decisions(
 
 def _at(item: ReportNote | Transition) -> float:
     return item.at or 0.0
-
-
-# --- numbers ---------------------------------------------------------------------------------
 
 
 def _spending(night: Night, passes: int) -> Spending:
