@@ -241,6 +241,17 @@ def test_a_hook_in_the_tree_finds_no_way_out(
     assert not (world.root / ".git/hooks/post-checkout").exists()
 
 
+def test_trust_records_are_hidden_where_they_are(world: World) -> None:
+    """A relative XDG_STATE_HOME is not obeyed, so the records lie in the home, and are hidden there."""
+    world.env["XDG_STATE_HOME"] = "state"
+    world.project("cat ~/.local/state/ralph/trust > seen.txt\necho done > work.txt", settings=ON)
+    if refused(world):
+        return
+    done = world.ralph("run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (world.root / "seen.txt").read_text() == ""
+
+
 def test_without_a_sandbox_the_ways_are_open(world: World) -> None:
     """The same agent without a sandbox gets out where it tries: the attacks are real."""
     harmless = "read see connect link 'write to .bashrc' 'write to another' 'write a new'"

@@ -27,6 +27,7 @@ from ralphloop.proc.run import run_command
 from ralphloop.proc.sandbox import NONE, OPEN, Box, plan
 from ralphloop.project import Project
 from ralphloop.repo.work_tree import Repository
+from ralphloop.room import state_directory
 
 Env = Mapping[str, str]
 # Below the home directory: keys, logins and histories, browsers, engines that start anything.
@@ -262,8 +263,8 @@ class _Plans:
         for word in declared_homes():
             if (place := self._expand(word)) not in kept:
                 yield place
-        state = self._env.get("XDG_STATE_HOME") or self._home / ".local" / "state"
-        yield Path(state) / "ralph"
+        if (state := state_directory(self._env)) is not None:
+            yield state.resolve()
         yield from map(self._expand, self._section.hide)
         try:
             beside = sorted(self._root.parent.iterdir())[:_MOST_SIBLINGS]
