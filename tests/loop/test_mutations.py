@@ -125,7 +125,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the count of paid failures",
-        "from ralphloop.core import exit_gate; exit_gate.PAID_FAILURES = 10**9",
+        "from ralphloop.core import policy; policy.PAID_FAILURES = 10**9",
         "paid infrastructure failures",
     ),
     Mutation(
@@ -170,8 +170,8 @@ MUTATIONS = (
     ),
     Mutation(
         "the count of silent starts",
-        "import ralphloop.core.exit_gate as gate, ralphloop.core.step as step\n"
-        "gate.SILENT_STALLS = step.SILENT_STALLS = 4",
+        "import ralphloop.core.policy as policy, ralphloop.core.step as step\n"
+        "policy.SILENT_STALLS = step.SILENT_STALLS = 4",
         "silence from the start",
     ),
     Mutation(
@@ -181,8 +181,8 @@ MUTATIONS = (
     ),
     Mutation(
         "the budget",
-        "import ralphloop.loop.loop as loop, ralphloop.core.exit_gate as gate\n"
-        "loop.reached = gate.reached = lambda *args: None",
+        "import ralphloop.loop.loop as loop, ralphloop.core.policy as policy\n"
+        "loop.reached = policy.reached = lambda *args: None",
         "budget",
     ),
     Mutation(
@@ -194,8 +194,8 @@ MUTATIONS = (
     Mutation(
         "the limit of time",
         "import ralphloop.loop.loop as loop, ralphloop.loop.agent as agent\n"
-        "import ralphloop.loop.waiting as waiting, ralphloop.core.exit_gate as gate\n"
-        "loop.reached = gate.reached = agent.reached = lambda *args: None\n"
+        "import ralphloop.loop.waiting as waiting, ralphloop.core.policy as policy\n"
+        "loop.reached = policy.reached = agent.reached = lambda *args: None\n"
         "waiting._refuse = lambda *args: None",
         "max time",
     ),
