@@ -192,11 +192,6 @@ class Policy(Value, kw_only=True, forbid_unknown_fields=True):
 
 
 MIN_INDICATORS = 2  # of the dual gate
-STUCK_ERRORS = 3  # same error: stuck
-STUCK_REPLIES = 3  # near-identical replies
-STUCK_ALTERNATION = 4  # A B A B
-STUCK_REVISITS = 3  # trees seen before, in a row
-DECLINE_HISTORY = 3  # earlier iterations a decline is measured against
 REFUSALS = 2  # of a story's request, in a row: it waits for a person
 STARTUP_ERRORS = 2  # in a row: something is broken here
 UNANSWERED = 2  # times a status block was asked for in vain: it is not asked for again

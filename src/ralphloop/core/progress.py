@@ -16,14 +16,7 @@ from itertools import takewhile
 import msgspec
 
 from ralphloop.core.model import CheckResult, CheckStatus, Evidence, StuckPattern, Value
-from ralphloop.core.policy import (
-    DECLINE_HISTORY,
-    STUCK_ALTERNATION,
-    STUCK_ERRORS,
-    STUCK_REPLIES,
-    STUCK_REVISITS,
-    Policy,
-)
+from ralphloop.core.policy import Policy
 from ralphloop.text.plain import counted
 from ralphloop.text.status_block import StatusBlock
 
@@ -124,6 +117,11 @@ def failed_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
 
 WINDOW = 8
 MAX_LENGTHS = 50
+_STUCK_ERRORS = 3  # the same one
+_STUCK_REPLIES = 3  # near-identical ones
+_STUCK_ALTERNATION = 4  # A B A B
+_STUCK_REVISITS = 3  # trees seen before, in a row
+_DECLINE_HISTORY = 3  # earlier iterations a decline is measured against
 _REPLY_CHARS = 1_500
 _SIMILAR = 0.85
 _NOISE = re.compile(r"\d+|[^\w\s]+")
@@ -147,30 +145,30 @@ def detect_stuck_loop(window: Sequence[WindowEntry]) -> tuple[StuckPattern, ...]
     found: dict[str, str] = {}
     error = window[-1].error if window else None
     row = list(takewhile(lambda entry: entry.error == error, reversed(window)))
-    if error is not None and len(row) >= STUCK_ERRORS:  # progress in between does not excuse it
+    if error is not None and len(row) >= _STUCK_ERRORS:  # progress in between does not excuse it
         found["same_error"] = f"the same error {len(row)} times: {error}"
     idle = list(takewhile(lambda entry: not entry.progress, reversed(window)))  # newest first
-    last = [entry.reply for entry in idle[:STUCK_REPLIES]]
-    if len(last) == STUCK_REPLIES and all(last) and all(similar(last[0], it) for it in last[1:]):
+    last = [entry.reply for entry in idle[:_STUCK_REPLIES]]
+    if len(last) == _STUCK_REPLIES and all(last) and all(similar(last[0], it) for it in last[1:]):
         found["same_reply"] = f"nearly the same reply {len(last)} times: {last[0][:80]}"
-    last_ones = idle[:STUCK_ALTERNATION]
+    last_ones = idle[:_STUCK_ALTERNATION]
     views = {
         "states of the work tree": [entry.tree for entry in last_ones],
         "errors": [entry.error for entry in last_ones],
         "replies": [entry.reply or None for entry in last_ones],
     }
     for what, values in reversed(views.items()):  # of several the first is told
-        is_whole = len(values) == STUCK_ALTERNATION and None not in values
+        is_whole = len(values) == _STUCK_ALTERNATION and None not in values
         if is_whole and values[0] == values[2] != values[1] == values[3]:
             found["alternation"] = f"to and fro between two {what}"
-    if [entry.revisited for entry in idle[:STUCK_REVISITS]] == [True] * STUCK_REVISITS:
-        found["state_revisit"] = f"{STUCK_REVISITS} times back to a work tree seen before"
+    if [entry.revisited for entry in idle[:_STUCK_REVISITS]] == [True] * _STUCK_REVISITS:
+        found["state_revisit"] = f"{_STUCK_REVISITS} times back to a work tree seen before"
     return tuple(StuckPattern(name=name, detail=words) for name, words in found.items())
 
 
 def output_decline(chars: int, earlier: Sequence[int], percent: int) -> StuckPattern | None:
     """A fall of the agent's own text by more than `percent` against the median before."""
-    if percent <= 0 or len(earlier) < DECLINE_HISTORY:
+    if percent <= 0 or len(earlier) < _DECLINE_HISTORY:
         return None
     from statistics import median  # costs as much as the rest of this room
 
