@@ -19,15 +19,7 @@ from ralphloop.core.events import IterationFinished, LoopEvent, event_of
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import AnyEffect, Iteration, MarkStory
 from ralphloop.core.proof import TestReport
-from ralphloop.core.run_state import (
-    Basis,
-    Book,
-    Desk,
-    RunState,
-    Session,
-    StoryState,
-    first_state,
-)
+from ralphloop.core.run_state import Basis, Book, Desk, RunState, Session, StoryState, first_state
 from ralphloop.core.totals import Expense, Totals
 from ralphloop.errors import JournalError
 from ralphloop.journal.database import Database, open_for_reading

@@ -14,20 +14,9 @@ from typing import Literal
 
 import msgspec
 
+from ralphloop.core import Value, model
 from ralphloop.core.interventions import CircuitReset, SecondChance
 from ralphloop.core.iteration import Result, Start
-from ralphloop.core.model import (
-    CheckResult,
-    CheckStatus,
-    Circuit,
-    Evidence,
-    ExitDecision,
-    ProcessEnd,
-    Response,
-    Story,
-    StoryFacts,
-    Value,
-)
 from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.proof import Trial
 from ralphloop.core.run_state import RunState, Standing
@@ -47,7 +36,7 @@ class CaseEvidence(Value, kw_only=True):
     trial: Trial | None = None  # what its tests said crosswise: then the step judges the story
 
 
-class CaseIteration(ProcessEnd, kw_only=True):
+class CaseIteration(model.ProcessEnd, kw_only=True):
     output: str = ""
     asked: str | None = None  # what it answered when it was asked for the missing block
     stderr: str = ""
@@ -123,10 +112,10 @@ class CaseRun:
             self.state = again.applied(self.state, self._policy)
         evidence = self._evidence(iteration)
         known, name = self.state.story(iteration.story), iteration.story or "the story"
-        story = Story(id=name, title=name, index=0) if evidence.trial is not None else None
+        story = model.Story(id=name, title=name, index=0) if evidence.trial is not None else None
         start = Start(state=known, story=story)
-        ways = ProcessEnd.__struct_fields__
-        end = ProcessEnd(**{way: getattr(iteration, way) for way in ways})
+        ways = model.ProcessEnd.__struct_fields__
+        end = model.ProcessEnd(**{way: getattr(iteration, way) for way in ways})
         response = self._read(iteration.output, iteration.exit_code, iteration.stderr)
         result = Result(response=response, end=end, can_be_asked=iteration.asked is not None)
         if needs(self.state, start, result, evidence, self._policy) is Need.STATUS:
@@ -136,22 +125,22 @@ class CaseRun:
         self._passed += evidence.stories_passed or 0
         return taken
 
-    def _read(self, output: str, exit_code: int | None = 0, stderr: str = "") -> Response:
+    def _read(self, output: str, exit_code: int | None = 0, stderr: str = "") -> model.Response:
         raw = output.encode("utf-8", "surrogatepass")
         return read(raw, agent=self._agent, exit_code=exit_code, stderr=stderr)
 
-    def _evidence(self, iteration: CaseIteration) -> Evidence:
+    def _evidence(self, iteration: CaseIteration) -> model.Evidence:
         given = msgspec.structs.asdict(iteration.evidence or CaseEvidence())
         word = given.pop("checks")
-        known = word in set(CheckStatus)
+        ran = [one for one in model.CheckStatus if one == word]
         total, current = self._stories.total if self._stories else 0, iteration.story or ""
         apart = sum(one.is_apart for name, one in self.state.stories.items() if name != current)
         others = total - self._passed - apart - 1  # of nothing is said what it waits for
-        return Evidence(
+        return model.Evidence(
             **given,
-            checks=(CheckResult(name="checks", status=CheckStatus(word)),) if known else None,
+            checks=tuple(model.CheckResult(name="checks", status=one) for one in ran) or None,
             work_files=iteration.work_files,
-            stories=StoryFacts(
+            stories=model.StoryFacts(
                 total=self._stories.total if self._stories else None,
                 passed=self._passed,
                 current=iteration.story,
@@ -273,7 +262,7 @@ def play(scenario: Scenario, policy: Policy) -> Iterator[tuple[CaseTurn, RunStat
     def names() -> Iterator[str]:
         for act in scenario.acts:
             for _ in count() if act.until_open else range(act.times):
-                if act.until_open and run.state.breaker.circuit is Circuit.OPEN:
+                if act.until_open and run.state.breaker.circuit is model.Circuit.OPEN:
                     break
                 yield from act.turns
 
@@ -286,6 +275,6 @@ def play(scenario: Scenario, policy: Policy) -> Iterator[tuple[CaseTurn, RunStat
             turn = msgspec.structs.replace(turn, output=words)
         taken = run.play(turn)
         yield turn, run.state, taken
-        stops = taken and taken.decision.word is not ExitDecision.CONTINUE
+        stops = taken and taken.decision.word is not model.ExitDecision.CONTINUE
         if stops and not scenario.past_open:
             return
