@@ -74,9 +74,7 @@ class Seal:
         return (seq, total) if self._mac(seq, total) == row[2] else None
 
     def _present(self) -> list[str]:
-        sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
-        there = {name for (name,) in self._db.execute(sql)}
-        return [table for table in _TABLES if table in there]
+        return [table for table in _TABLES if self._columns(table)]
 
     def _counted(self) -> int:
         total = 0
