@@ -142,17 +142,16 @@ def not_trusted(grants: Sequence[Grant], lacking: Sequence[Grant], given: str = 
 def handed_on(loaded: LoadedConfig) -> tuple[str, ...]:
     """What the repository passes to the agent, for the start of a run: one line, and refusals."""
     agent, parts = loaded.config.agent, []
-    for key, value in (
-        ("binary", agent.binary),
-        ("command", toml_value(agent.command)),
-        ("args", " ".join(agent.args)),
-        ("variables", ", ".join(agent.env)),
-        ("keys", ", ".join(agent.pass_env)),
-        ("allow", ", ".join(agent.allow)),
-    ):
-        name = {"variables": "env", "keys": "pass_env"}.get(key, key)
+    for name, words in {
+        "binary": f"binary {agent.binary}",
+        "command": f"command {toml_value(agent.command)}",
+        "args": f"args {' '.join(agent.args)}",
+        "env": f"variables {', '.join(agent.env)}",
+        "pass_env": f"keys {', '.join(agent.pass_env)}",
+        "allow": f"allow {', '.join(agent.allow)}",
+    }.items():
         if loaded.origins[f"agent.{name}"] == CONFIG_NAME and getattr(agent, name):
-            parts.append(f"{key} {value[:200]}")
+            parts.append(words[:200])
     line = f"{CONFIG_NAME} has a say in how the agent is started: {'; '.join(parts)}"
     return (*loaded.notes, *([line] if parts else ()))
 
