@@ -76,7 +76,6 @@ class IterationRecord(Expense, frozen=True, kw_only=True):
     decision: str = ""
     status: str = ""  # the agent's own STATUS, if it gave one
     end_tree: str = ""
-    applied_at: float | None = None
     record: Iteration = Iteration()
     effects: tuple[AnyEffect, ...] = ()
 
@@ -132,7 +131,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     payload: Wish
     # A refused one is answered too, and nothing was done.
     status: Literal["pending", "answered", "refused", "void"]
-    answered_at: float | None
     answer: str
 
 
