@@ -6,15 +6,7 @@ A fact comes from evidence where there is any, else from the claim; unknown is n
 from msgspec.structs import replace
 
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import (
-    Analysis,
-    CheckStatus,
-    Evidence,
-    Indicators,
-    Outcome,
-    ProcessEnd,
-    Response,
-)
+from ralphloop.core.model import Analysis, CheckStatus, Evidence, Indicators, Outcome, Response
 from ralphloop.core.progress import Progress, failed_checks
 from ralphloop.core.proof import is_test_path
 from ralphloop.text import claims
@@ -27,7 +19,7 @@ def hear(result: Result, evidence: Evidence) -> Analysis:
     """How a start ended and what the agent says it has done, before anything is believed."""
     response = result.heard
     block, words = response.status, response.final_words
-    outcome = settle(response, result.end, evidence)
+    outcome = _settled(result, evidence)
     says_so = evidence.passes_set or claims.has_promise(words)
     if block is None:
         says_so = says_so or claims.claims_completion(words) is not None
@@ -120,8 +112,9 @@ def _trust(
     return round(min(1.0, max(0.0, score)), 2), found
 
 
-def settle(response: Response, end: ProcessEnd, evidence: Evidence) -> Outcome:
+def _settled(result: Result, evidence: Evidence) -> Outcome:
     """How the start ended: our clocks beat the exit code, a good result beats our clocks."""
+    response, end = result.heard, result.end
     if end.interrupted:
         return Outcome.INTERRUPTED
     if response.outcome in (Outcome.COMPLETED, Outcome.EMPTY):
