@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -157,7 +157,8 @@ def open_for_writing(kind: type[_D], path: Path, *, check: bool) -> _D:
             _create(path)
         _refuse_empty(path)
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
-        with _closed_on_failure(connection):
+        with ExitStack() as otherwise:
+            otherwise.callback(connection.close)
             _refuse_unknown(connection, path)
             if check and path.stat().st_size < _QUICK_CHECK_BELOW_BYTES:
                 verdict = _pragma(connection, "quick_check(1)")
@@ -176,6 +177,7 @@ def open_for_writing(kind: type[_D], path: Path, *, check: bool) -> _D:
             database.seal = seal
             if is_new or (pending and database.belief is Belief.OURS):
                 database.adopt()
+            otherwise.pop_all()
             return database
 
 
@@ -197,18 +199,11 @@ def open_for_reading(kind: type[_D], path: Path) -> _D:
                 raise
             # A read-only directory has no room for the log's index; without a log none is needed.
             connection = _connect(f"{uri}&immutable=1")
-        with _closed_on_failure(connection):
+        with ExitStack() as otherwise:
+            otherwise.callback(connection.close)
             _refuse_unknown(connection, path)
+            otherwise.pop_all()
         return kind(connection, path)
-
-
-@contextmanager
-def _closed_on_failure(connection: sqlite3.Connection) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:  # whatever it was goes on; the connection must not
-        connection.close()
-        raise
 
 
 def use_write_ahead_log(connection: sqlite3.Connection) -> bool:
