@@ -125,9 +125,8 @@ def _plain(text: str, longest: int) -> str:
     text = _bounded(text, longest)
     words, lowered = text.split(), text.lower()
     is_odd = any(len(word) >= _ODD and any(map(str.isdigit, word)) for word in words)
-    if not is_odd and not any(
-        word in lowered for word in ("pass", "secret", "token", "key", "://")
-    ):
+    is_named = any(word in lowered for word in ("pass", "secret", "token", "key", "://"))
+    if not (is_odd or is_named):
         return text
     from ralphloop.redaction import redact
 
