@@ -219,23 +219,22 @@ def _of_agents(config: Config, root: Path) -> Iterator[Grant]:
                 yield Grant(relative(file, root), f"line {number}", line)
 
 
-_ANY: frozenset[str] = frozenset()
-_RUNNERS: dict[str, frozenset[str]] = {
+_RUNNERS = {  # what each may be told to do; empty: anything
     **dict.fromkeys(
         "pytest py.test tox nox make gmake just rake rspec jest vitest mocha ava phpunit ctest mvn"
         " mvnw gradle gradlew".split(),
-        _ANY,
+        "",
     ),
-    "cargo": frozenset("test nextest check build clippy fmt".split()),
-    "go": frozenset("test vet build".split()),
-    "npm": frozenset("test t run run-script".split()),
-    "pnpm": frozenset("test t run".split()),
-    "yarn": frozenset("test run".split()),
-    "bun": frozenset("test run".split()),
-    "deno": frozenset("test task check lint".split()),
-    "dotnet": frozenset("test build".split()),
-    "swift": frozenset("test build".split()),
-    "mix": frozenset("test compile".split()),
+    "cargo": "test nextest check build clippy fmt",
+    "go": "test vet build",
+    "npm": "test t run run-script",
+    "pnpm": "test t run",
+    "yarn": "test run",
+    "bun": "test run",
+    "deno": "test task check lint",
+    "dotnet": "test build",
+    "swift": "test build",
+    "mix": "test compile",
 }
 _WRAPPERS = {"uv": "run", "poetry": "run", "pipenv": "run", "hatch": "run", "bundle": "exec"}
 _INTERPRETERS = frozenset("sh bash dash zsh ksh fish python node ruby perl php lua Rscript".split())
@@ -257,7 +256,7 @@ def runs_code_of(root: Path, argv: Sequence[str]) -> bool:
         is_plain = rest[:1] == (_WRAPPERS[name],) and not "".join(rest[1:2]).startswith("-")
         return is_plain and runs_code_of(root, rest[1:])
     if name in _RUNNERS:
-        return not _RUNNERS[name] or (rest != () and rest[0] in _RUNNERS[name])
+        return not _RUNNERS[name] or (rest != () and rest[0] in _RUNNERS[name].split())
     return "/" in argv[0] and _is_below(root, argv[0])
 
 
