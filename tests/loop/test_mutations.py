@@ -217,9 +217,7 @@ MUTATIONS = (
     ),
     Mutation(
         "putting marks back",
-        "import ralphloop.loop.repair as repair\n"
-        "from ralphloop.stories.source import Changes\n"
-        "repair.compare = lambda before, after: Changes()",
+        "import ralphloop.loop.repair as repair\nrepair.compare = lambda before, after: ({}, {})",
         "passes flipped",
     ),
 )

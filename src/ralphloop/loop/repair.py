@@ -245,18 +245,12 @@ def read_back(
         for story in before.stories
     ]
     wanted = msgspec.structs.replace(before, stories=(*there, *first.values()))
-    changes = compare(wanted, now)
-    if changes.marks_to_restore:
-        runner.mark(changes.marks_to_restore)
-    less = {*changes.removed, *changes.weakened}
-    doubts = [f"story {story} was removed from the list" for story in changes.removed]
-    for story, what in changes.weakened.items():
-        doubts += [f"story {story} asks for less: {words}" for words in what]
+    marks, less = compare(wanted, now)
+    if marks:
+        runner.mark(marks)
     return ListAfter(
-        stories=now.with_passes(changes.marks_to_restore),
-        claimed=frozenset(
-            story for story, passed in changes.marks_to_restore.items() if not passed
-        ),
+        stories=now.with_passes(marks),
+        claimed=frozenset(story for story, passed in marks.items() if not passed),
         asked=tuple(story for story in wanted.stories if story.id in less)[:_MOST_ASKED],
-        doubts=tuple(doubts),
+        doubts=tuple(f"story {story} {how}" for story in less for how in less[story]),
     )

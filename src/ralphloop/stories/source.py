@@ -21,8 +21,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from ralphloop.atomic import write_atomic
 from ralphloop.core.model import ListKind, Story, StoryList
 from ralphloop.errors import InputError, RepositoryError, UsageError
@@ -211,27 +209,20 @@ def position(listing: Listing, story: str) -> int:
     raise UsageError(f"there is no story {label(story)}", "`ralph stories` lists them.")
 
 
-class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """The difference between two readings of the list; empty means nothing of note."""
-
-    marks_to_restore: dict[str, bool] = {}  # what the file said, where it says otherwise
-    removed: tuple[str, ...] = ()
-    weakened: dict[str, tuple[str, ...]] = {}  # what less, in words
-
-
-def compare(before: StoryList, after: StoryList) -> Changes:
+def compare(before: StoryList, after: StoryList) -> tuple[dict[str, bool], dict[str, list[str]]]:
+    """The marks to put back, and the stories that are less than they were, each with how."""
     old = {story.id: story for story in before.stories}
     new = {story.id: story for story in after.stories}
-    kept = [(old[name], story) for name, story in new.items() if name in old]
     passed = {story.id for story in before.stories if story.passes}
-    return Changes(
-        # A new story that arrives as passed is a claim as well.
-        marks_to_restore={
-            name: name in passed for name, story in new.items() if story.passes != (name in passed)
-        },
-        removed=tuple(name for name in old if name not in new),
-        weakened={story.id: what for was, story in kept if (what := tuple(_weaker(was, story)))},
-    )
+    # A new story that arrives as passed is a claim as well.
+    marks = {
+        name: name in passed for name, story in new.items() if story.passes != (name in passed)
+    }
+    less = {name: ["was removed from the list"] for name in old if name not in new}
+    for name, story in new.items():
+        if what := list(_weaker(old.get(name, story), story)):  # a new one is no less than itself
+            less[name] = [f"asks for less: {words}" for words in what]
+    return marks, less
 
 
 def _weaker(was: Story, now: Story) -> Iterator[str]:
