@@ -120,6 +120,14 @@ def test_S03_AC6_the_stack_is_filled_in(repo: Path, run_ralph: RunRalph) -> None
     assert "{%" not in prompt
 
 
+def test_a_stack_nobody_knows_is_said(repo: Path, run_ralph: RunRalph) -> None:
+    """Without any mark of a stack, this is said, and the prompt names none."""
+    (repo / "pyproject.toml").unlink()
+    done = run_ralph("init", cwd=repo)
+    assert "stack     not recognised" in done.stdout
+    assert "- Stack:" not in (repo / "PROMPT.md").read_text()
+
+
 def test_the_sample_shows_verify_and_dependencies(repo: Path, run_ralph: RunRalph) -> None:
     """The sample is a valid list in which the second story waits for the first."""
     run_ralph("init", cwd=repo)

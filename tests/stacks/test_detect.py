@@ -150,7 +150,7 @@ def test_checks_are_those_that_exist(
         ({"pom.xml": ""}, "Java (Maven)"),
         ({"build.gradle": ""}, "Java (Gradle)"),
         ({"package.json": "{}", "setup.py": ""}, "Python and Node"),
-        ({}, "not recognised"),
+        ({}, ""),
     ],
 )
 def test_stacks_are_named(files: dict[str, object], title: str, tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_simple_repository_gets_no_hints(tmp_path: Path) -> None:
 def test_many_projects_below_are_counted_not_listed(tmp_path: Path) -> None:
     """A hint stays one sentence however many directories there are."""
     detected = detect(repository(tmp_path, {f"p{n:02}/go.mod": "" for n in range(20)}))
-    assert "p04 (Go), 15 more" in detected.hints[0]
+    assert "p04 (Go) and 15 more" in detected.hints[0]
 
 
 def test_facts_for_the_agent_follow_the_files(tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ def _found(root: Path, detected: Detection, agent: str, why_capped: str) -> Iter
         return find_program(program, os.environ, root) is None
 
     tools = f" ({', '.join(detected.tools)})" if detected.tools else ""
-    yield from _row("stack", f"{detected.title}{tools}")
+    yield from _row("stack", f"{detected.title or 'not recognised'}{tools}")
     for number, argv in enumerate(detected.checks):
         lacks = not_installed(argv, root)
         words = f" ({lacks.words})" if lacks else ""

@@ -22,11 +22,10 @@ import msgspec
 
 from ralphloop.errors import InputError
 from ralphloop.room import read_regular
-from ralphloop.text.plain import one_line
+from ralphloop.text.plain import one_line, some
 
 _LARGEST_FILE = 1 << 20
 _MOST_READ = 20  # files that one pattern may make us read
-_SHOWN_BELOW = 5
 _NOT_PROJECTS = frozenset({"node_modules", "target", "build", "dist", "vendor", "venv", "tests"})
 Words = tuple[str, ...]
 
@@ -85,15 +84,11 @@ def load_stacks(directories: Sequence[Path] = ()) -> tuple[Stack, ...]:
 class Detection(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     description: str = ""
-    stacks: tuple[str, ...] = ()  # their titles; empty: nothing was recognised
+    title: str = ""  # of its stacks; empty: nothing was recognised
     tools: tuple[str, ...] = ()
     checks: tuple[tuple[str, ...], ...] = ()  # commands that prove its work
     says: tuple[str, ...] = ()  # sentences for the prompt
     hints: tuple[str, ...] = ()  # sentences for the person
-
-    @property
-    def title(self) -> str:
-        return " and ".join(self.stacks) or "not recognised"
 
 
 class Directory:
@@ -120,8 +115,8 @@ class Directory:
             value = self._value(name, key)
             return value is not None and (not tilde or text in json.dumps(value, default=str))
         if tilde:
-            some = islice(self._matching(name), _MOST_READ)
-            return any(text in "\n" + self._text(each) for each in some)
+            matching = islice(self._matching(name), _MOST_READ)
+            return any(text in "\n" + self._text(each) for each in matching)
         if name.endswith("/"):
             return (self.root / name).is_dir()
         return next(self._matching(name), None) is not None
@@ -170,7 +165,7 @@ def detect(root: Path, *, directories: Sequence[Path] = ()) -> Detection:
     return Detection(
         name=_first_text(used, "names", directory) or root.resolve().name or "project",
         description=_first_text(used, "descriptions", directory),
-        stacks=tuple(stack.title for stack in fitting),
+        title=" and ".join(stack.title for stack in fitting),
         tools=tuple(filter(None, tools)),
         checks=tuple(checks),
         says=tuple(filter(None, says)),
@@ -214,11 +209,9 @@ def _hints(table: Sequence[Stack], used: Sequence[Stack], directory: Directory) 
     for path in candidates[:100]:
         if stacks := _fitting(table, Directory(path)):
             below.append(f"{path.name} ({' and '.join(stack.title for stack in stacks)})")
-    if more := len(below[_SHOWN_BELOW:]):
-        below[_SHOWN_BELOW:] = [f"{more} more"]
     if below:
         yield (
-            f"There is more below: {', '.join(below)}. Checks run in this directory, so add "
+            f"There is more below: {some(below)}. Checks run in this directory, so add "
             "theirs by hand, or set up ralph in the directory the stories are about."
         )
 
