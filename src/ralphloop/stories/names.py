@@ -1,6 +1,7 @@
 """Names made from story ids, which are untrusted text of any length and content."""
 
 import hashlib
+import unicodedata
 from collections.abc import Sequence
 
 from ralphloop.text.plain import LazyRegex
@@ -12,11 +13,7 @@ _NOISE = LazyRegex(r"[\W_]+")
 
 def slug(story_id: str) -> str:
     """A readable name plus 8 hex digits of the id's hash, safe in file names and git refs."""
-    text = story_id[:1000]
-    if not text.isascii():
-        import unicodedata
-
-        text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    text = unicodedata.normalize("NFKD", story_id[:1000]).encode("ascii", "ignore").decode()
     readable = _UNSAFE.sub("-", text.lower())[:40].strip("-")
     digest = hashlib.sha256(story_id.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{readable or 'story'}-{digest[:8]}"
