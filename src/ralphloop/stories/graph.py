@@ -67,13 +67,10 @@ class PlannedStory(NamedTuple):
     runs: bool
 
 
-def plan(
-    story_list: StoryList, *, unavailable: Mapping[str, str] | None = None
-) -> list[PlannedStory]:
+def plan(story_list: StoryList, *, unavailable: Mapping[str, str] = {}) -> list[PlannedStory]:
     """Every open story: first those that run, in order if each passes, then those that cannot."""
     from graphlib import TopologicalSorter
 
-    apart = unavailable or {}
     done = {story.id for story in story_list.stories if story.passes}
     left = {story.id: story for story in story_list.stories if not story.passes}
     sorter = TopologicalSorter({name: {*one.depends_on} - done for name, one in left.items()})
@@ -81,7 +78,7 @@ def plan(
     able, steps = list[tuple[object, Story]](), list[PlannedStory]()  # what is able: a heap
     while True:
         for name in sorter.get_ready():
-            if name in left and name not in apart:
+            if name in left and name not in unavailable:
                 heapq.heappush(able, (rank(left[name]), left[name]))
         if not able:
             break
@@ -94,5 +91,5 @@ def plan(
     for story in left.values():
         if story.id not in done:
             waits = f"waits for {labels([name for name in story.depends_on if name not in done])}"
-            steps.append(PlannedStory(story, apart.get(story.id) or waits, runs=False))
+            steps.append(PlannedStory(story, unavailable.get(story.id) or waits, runs=False))
     return steps
