@@ -68,7 +68,7 @@ def test_a_flat_prd_gives_every_field(tmp_path: Path) -> None:
     file = load(write_text(tmp_path, json.dumps(FLAT)))
     first, second = file.list.stories
     assert (file.list.project, file.list.branch_name) == ("MyApp", "ralph/task-priority")
-    assert (file.list.description, file.list.kind) == ("Task priorities", "prd")
+    assert file.list.description == "Task priorities"
     assert (file.list.total, file.list.passed) == (2, 1)
     assert first.criteria == ("Column exists", "Typecheck passes")
     assert (first.priority, first.passes, first.notes) == (1, True, "mind the index")

@@ -48,7 +48,7 @@ def test_a_tasks_file_gives_every_field(tmp_path: Path) -> None:
     """Tasks are read like stories, with the permission to end the run."""
     file = load(write_tasks(tmp_path, TASKS))
     first, second, third = file.list.stories
-    assert (file.list.kind, file.list.project) == ("tasks", "demo")
+    assert file.list.project == "demo"
     assert (first.title, first.passes, first.exit_signal) == ("Set up: the base", True, False)
     assert (second.exit_signal, second.passes, second.depends_on) == (True, False, ("T1",))
     assert second.description == "Two lines\nof text\n"

@@ -43,6 +43,7 @@ from ralphloop.repo.checks import check_of, last_lines, not_installed, run_check
 from ralphloop.repo.work_tree import Repository
 from ralphloop.room import read_regular
 from ralphloop.stacks.detect import Detection, detect
+from ralphloop.stories.shapes import YAML_SUFFIXES
 from ralphloop.stories.source import load
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
@@ -180,7 +181,7 @@ def _stories(root: Path, given: Path | None, config: Config) -> Stories:
         return Stories(place.relative_to(root).as_posix(), listed)
     if given is None:
         return Stories(str(path), listed)
-    name = "prd.json" if listed.kind == "prd" else "tasks.yaml"
+    name = "tasks.yaml" if path.suffix in YAML_SUFFIXES else "prd.json"
     return Stories(name, copied=path.read_bytes())
 
 

@@ -83,9 +83,6 @@ class Circuit(StrEnum):
     OPEN = "OPEN"
 
 
-ListKind = Literal["prd", "tasks"]
-
-
 class Story(Value, kw_only=True):
     """One unit of work; texts are clean Unicode without NUL, the id may hold anything else."""
 
@@ -111,7 +108,6 @@ class StoryList(Value, kw_only=True):
 
     stories: tuple[Story, ...]
     source: str
-    kind: ListKind = "prd"
     project: str = ""
     description: str = ""
     branch_name: str | None = None

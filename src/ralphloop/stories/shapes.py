@@ -17,13 +17,14 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.core.model import ListKind, Story, StoryList
+from ralphloop.core.model import Story, StoryList
 from ralphloop.errors import InputError
 from ralphloop.stories.names import quoted
 from ralphloop.text.plain import LazyRegex, is_visible
 
 Raw = Mapping[object, object]
 
+YAML_SUFFIXES = frozenset({".yaml", ".yml"})
 _LIST_KEYS = ("userStories", "stories", "tasks")
 _PASSED_WORDS = frozenset({"done", "complete", "completed", "passed", "closed"})
 _SHOWN = 10
@@ -105,7 +106,7 @@ def find_list(root: object, problems: Problems) -> Listing:
     return Listing(root, keys[0], entries)
 
 
-def read_list(listing: Listing, *, source: str, kind: ListKind, problems: Problems) -> StoryList:
+def read_list(listing: Listing, problems: Problems) -> StoryList:
     """All stories of a file; what is wrong with them is left in `problems`."""
     if not listing.entries:
         problems.add(listing.key, "is empty: there is nothing to do")
@@ -113,13 +114,12 @@ def read_list(listing: Listing, *, source: str, kind: ListKind, problems: Proble
     for index, raw in enumerate(listing.entries):
         place = f"{listing.key}[{index}]"
         if isinstance(raw, dict):
-            stories.append(_story(raw, _Fields(raw, place, problems), index, kind))
+            stories.append(_story(raw, _Fields(raw, place, problems), index))
         else:
             problems.add(place, f"must be an object, found {found(raw)}")
     return StoryList(
         stories=tuple(stories),
-        source=source,
-        kind=kind,
+        source=str(problems.path),
         project=fields.text("project", "name", "projectName"),
         description=fields.text("description"),
         branch_name=fields.text("branchName", "branch_name") or None,
@@ -137,7 +137,7 @@ def status_passed(raw: Raw) -> bool | None:
     return status.strip().casefold() in _PASSED_WORDS if isinstance(status, str) else None
 
 
-def _story(raw: Raw, fields: _Fields, index: int, kind: ListKind) -> Story:
+def _story(raw: Raw, fields: _Fields, index: int) -> Story:
     number = _id_text(raw.get("id")) if not isinstance(raw.get("id"), str) else None
     story_id = number or fields.required_text("id")
     if len(story_id) > _MAX_ID:
@@ -150,6 +150,7 @@ def _story(raw: Raw, fields: _Fields, index: int, kind: ListKind) -> Story:
         description = "\n".join([*([description] if description else []), "Tasks:", *tasks])
     criteria = fields.lines("acceptanceCriteria", "acceptance_criteria")
     parent_spec = fields.text("parent_spec", "parentSpec")
+    is_tasks = fields.problems.path.suffix in YAML_SUFFIXES
     return Story(
         id=story_id,
         title=title,
@@ -164,7 +165,7 @@ def _story(raw: Raw, fields: _Fields, index: int, kind: ListKind) -> Story:
         or fields.inner("context").text("parent_spec", "parentSpec")
         or None,
         verify=fields.argv("verify"),
-        exit_signal=kind == "tasks" and fields.flag("exit_signal"),
+        exit_signal=is_tasks and fields.flag("exit_signal"),
         about_tests=is_about_tests(title, criteria),
         touches=fields.lines("touches"),
     )

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ralphloop.atomic import write_atomic
-from ralphloop.core.model import ListKind, Story, StoryList
+from ralphloop.core.model import Story, StoryList
 from ralphloop.errors import InputError, RepositoryError, UsageError
 from ralphloop.room import read_regular
 from ralphloop.stories import graph, shapes
@@ -31,7 +31,6 @@ from ralphloop.stories.names import essence, label, quoted
 from ralphloop.stories.shapes import Listing, Problems
 
 _NAMES = ("prd.json", "tasks.yaml", "tasks.yml")
-_YAML_SUFFIXES = frozenset({".yaml", ".yml"})
 _WAYS_OUT = (
     "Make one with `ralph plan` or `ralph init`, name it with `--prd FILE`, "
     "or use `--prompt FILE` for a plain loop without stories."
@@ -64,8 +63,7 @@ def find_source(specs_dir: Path) -> Path:
 def load(path: Path, *, data: bytes | None = None) -> StoryFile:
     """Read and validate a story file, or `data` in its place; all that is wrong is one error."""
     problems, listing = Problems(path), story_text(path, data).listing
-    kind: ListKind = "tasks" if path.suffix in _YAML_SUFFIXES else "prd"
-    story_list = shapes.read_list(listing, source=str(path), kind=kind, problems=problems)
+    story_list = shapes.read_list(listing, problems)
     graph.check(story_list.stories, listing, problems)
     problems.raise_if_any()
     return StoryFile(path, story_list)
@@ -99,7 +97,7 @@ def story_text(path: Path, data: bytes | None = None) -> StoryText:
 
 
 def _format(path: Path) -> type[JsonDocument | YamlDocument]:
-    return YamlDocument if path.suffix in _YAML_SUFFIXES else JsonDocument
+    return YamlDocument if path.suffix in shapes.YAML_SUFFIXES else JsonDocument
 
 
 def mark(
