@@ -158,6 +158,7 @@ def _repair(root: Path, given_up: Learning) -> tuple[str, tuple[str, ...]] | Non
 def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[str]:
     root, moment = project.root, store.moment(now)
     entries, _ = store.load_entries(project)
+    patterns = {one.id: one for one in index.patterns}
     for one in index.patterns:  # what was established, or refuted, since
         known = entries.get(one.id)
         known = known if known and known.word is EntryWord.ESTABLISHED else None
@@ -165,6 +166,7 @@ def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[
             if known is None or (known.text, known.lesson) != (one.text, one.lesson):
                 shown = msgspec.structs.replace(one, hunk=_hunk(root, one))
                 entries[one.id] = entry_of(shown, EntryWord.ESTABLISHED, moment)
+                patterns[one.id] = shown
         elif known and one.standing is PatternStanding.RETIRED and one.reason != GONE:
             changes = {"word": EntryWord.RETIRED, "reason": one.reason, "at": moment}
             entries[one.id] = msgspec.structs.replace(known, **changes)
@@ -172,17 +174,11 @@ def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[
     if entries and (has_skills or there.memory or store.shared_file(root).is_file()):
         done = [store.share(root, entries.values(), has_skills=has_skills)]
     fit = {one.id for one in index.patterns if one.is_published}
-    lost = (entries.keys() | {one.id for one in index.patterns}) - fit
-    patterns = [
-        msgspec.structs.replace(one, commit=entry.commit, hunk=entry.hunk)
-        if (entry := entries.get(one.id)) and entry.hunk
-        else one
-        for one in index.patterns
-    ]
+    lost = (entries.keys() | patterns.keys()) - fit
     return [
         *filter(None, done),
-        *publish_skills(root, patterns, there.skills, lost),
-        *publish_block(root, patterns, there.memory, lost),
+        *publish_skills(root, [*patterns.values()], there.skills, lost),
+        *publish_block(root, [*patterns.values()], there.memory, lost),
     ]
 
 
