@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.stories.names import label, labels, quoted, slug
+from ralphloop.stories.names import label, quoted, slug
 
 HOSTILE = [
     "$(rm -rf ~)", "a\nb", "../../x", "--force", ".lock", "a..b", "x.lock", "@{", "ünï 日本", "x" * 300,
@@ -46,15 +46,6 @@ def test_git_takes_a_slug_as_part_of_a_ref(story_id: str) -> None:
 @given(st.text(alphabet=st.characters(), max_size=400))
 def test_words_for_people_are_one_printable_line(text: str) -> None:
     """Neither a quotation nor a label can move a cursor or fill a screen."""
-    for words in (quoted(text), label(text), labels([text, text])):
+    for words in (quoted(text), label(text)):
         assert words.isprintable()
     assert len(label(text)) < 800
-
-
-def test_many_ids_are_counted() -> None:
-    """A long list of ids stays a short phrase."""
-    assert labels([]) == ""
-    assert labels(["A"]) == "A"
-    assert labels(["A", "B"]) == "A and B"
-    assert labels(["A", "B", "C"]) == "A, B and C"
-    assert labels(["A", "B", "C", "D", "E"]) == "A, B, C and 2 more"

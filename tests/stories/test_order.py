@@ -119,11 +119,18 @@ def test_the_plan_says_why_in_words() -> None:
     steps = plan(stories, unavailable={"apart": "set aside: three failed attempts"})
     assert [(step.story.id, step.reason, step.runs) for step in steps] == [
         ("soon", "priority 2", True),
-        ("late", "priority 3, after done and soon", True),
+        ("late", "priority 3, after done, soon", True),
         ("also", "no priority, after done", True),
         ("waits", "waits for apart", False),
         ("apart", "set aside: three failed attempts", False),
     ]
+
+
+def test_many_dependencies_are_counted() -> None:
+    """A long list of ids stays a short phrase."""
+    names = [f"S{n}" for n in range(1, 8)]
+    *_, last = plan(story_list(*map(story, names), story("last", depends_on=tuple(names))))
+    assert last.reason == "no priority, after S1, S2, S3, S4, S5 and 2 more"
 
 
 @given(story_lists(), st.sets(st.sampled_from([f"S{n}" for n in range(8)])))

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from ralphloop.core.model import Story, StoryList
 from ralphloop.core.planning import rank
-from ralphloop.stories.names import label, labels, quoted
+from ralphloop.stories.names import label, quoted
 from ralphloop.stories.shapes import Listing, Problems, dependency_place
-from ralphloop.text.plain import closest
+from ralphloop.text.plain import closest, some
 
 _MAX_CYCLE_SHOWN = 10
 
@@ -86,10 +86,11 @@ def plan(story_list: StoryList, *, unavailable: Mapping[str, str] = {}) -> list[
         sorter.done(story.id)
         done.add(story.id)
         why = "no priority" if story.priority is None else f"priority {story.priority:.15g}"
-        after = f", after {labels(story.depends_on)}" if story.depends_on else ""
-        steps.append(PlannedStory(story, f"{why}{after}", runs=True))
+        needs = some([label(name) for name in story.depends_on])
+        steps.append(PlannedStory(story, f"{why}, after {needs}" if needs else why, runs=True))
     for story in left.values():
         if story.id not in done:
-            waits = f"waits for {labels([name for name in story.depends_on if name not in done])}"
-            steps.append(PlannedStory(story, unavailable.get(story.id) or waits, runs=False))
+            needs = some([label(name) for name in story.depends_on if name not in done])
+            reason = unavailable.get(story.id) or f"waits for {needs}"
+            steps.append(PlannedStory(story, reason, runs=False))
     return steps

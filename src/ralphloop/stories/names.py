@@ -36,13 +36,6 @@ def label(story_id: str) -> str:
     return story_id if harmless else quoted(story_id)
 
 
-def labels(story_ids: Sequence[str]) -> str:
-    """Several ids as words: "A, B and 4 more"."""
-    shown = [label(story_id) for story_id in story_ids[:3]]
-    shown += [f"{len(story_ids) - 3} more"] if len(story_ids) > 3 else []
-    return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
-
-
 def next_id(names: Sequence[str]) -> str:
     """After the last id that ends in a number, in its style."""
     numbered = [(name, len(name) - len(name.rstrip("0123456789"))) for name in names]
