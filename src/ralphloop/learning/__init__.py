@@ -6,10 +6,6 @@ people, colleagues ─► learned.jsonl (tracked) ─┘   (doubts)            �
                                                                            CLAUDE.md, ...
 """
 
+SHARED_FILES = (".claude/learned.jsonl", "learned.jsonl")  # beside the skills, or the memory file
 # Generated files: they are never progress and never dirt.
-OWN_FILES = (
-    ".claude/skills/*-learned/",
-    ".claude/commands/*-learned.md*",
-    ".claude/learned.jsonl",
-    "learned.jsonl",
-)
+OWN_FILES = (".claude/skills/*-learned/", ".claude/commands/*-learned.md*", *SHARED_FILES)

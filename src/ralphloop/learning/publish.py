@@ -17,7 +17,7 @@ import msgspec
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import LearningSection, MemoryFile, SkillStyle
 from ralphloop.errors import RalphError
-from ralphloop.learning import store
+from ralphloop.learning import SHARED_FILES, store
 from ralphloop.learning.aggregate import GONE
 from ralphloop.learning.model import (
     EntryWord,
@@ -216,7 +216,7 @@ def _publish_and_commit(
         if not (project.root / path).exists() or our_skill(project.root / path)
     ]
     paths = [f"{prefix}{path}" for path in (*ours, *([target.name] if target else []))]
-    paths += [f"{prefix}{name}" for name in store.PLACES]
+    paths += [f"{prefix}{name}" for name in SHARED_FILES]
     message = with_trailers("Learned from this run", {"Ralph-Run": run})
     try:
         result = commit_paths(repo, paths, message)

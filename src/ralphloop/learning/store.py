@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from ralphloop.atomic import write_atomic
 from ralphloop.errors import InputError, RalphError
+from ralphloop.learning import SHARED_FILES
 from ralphloop.learning.aggregate import aggregate
 from ralphloop.learning.model import MAX_TEXT, EntryWord, Index, Learning, NoteKind, SharedEntry
 from ralphloop.learning.skills import read
@@ -37,7 +38,6 @@ from ralphloop.text.plain import one_line
 
 MAX_LEARNINGS = 5_000
 MAX_ENTRIES = 2_000
-PLACES = (".claude/learned.jsonl", "learned.jsonl")  # beside the skills, or the memory file
 SECTIONS = {
     NoteKind.SUCCESS: "successes",
     NoteKind.FAILURE: "failures",
@@ -186,7 +186,7 @@ def moment(now: float) -> str:
 
 def shared_file(root: Path, *, has_skills: bool = False) -> Path:
     """The file that is there, else where it would be made."""
-    places = [root / name for name in PLACES]
+    places = [root / name for name in SHARED_FILES]
     made = places[0] if has_skills or (root / ".claude").is_dir() else places[1]
     return next((path for path in places if path.is_file()), made)
 
@@ -232,7 +232,7 @@ def share(root: Path, entries: Iterable[SharedEntry], *, has_skills: bool = Fals
 
 def _shared(root: Path) -> tuple[list[SharedEntry], list[str]]:
     entries, problems = list[SharedEntry](), list[str]()
-    for name in PLACES:
+    for name in SHARED_FILES:
         try:
             lines = read_regular(root / name, most=_LARGEST_SHARED).splitlines()
         except FileNotFoundError:
