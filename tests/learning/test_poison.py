@@ -45,7 +45,7 @@ def night_of(project: Project, said: str, stories: int) -> None:
         n = night.add(f"US-{number}", kept)
         assert not capture(project, night.journal, RUN, n, story(f"US-{number}"))
     night.journal.close()
-    at_end(project, None, CONFIG, agent="claude", run=RUN, commit=False, now=NOON)
+    at_end(project, None, CONFIG, agent="claude", run=RUN, now=NOON)
 
 
 def reach(project: Project) -> str:

@@ -28,8 +28,8 @@ def taught(project: Project) -> Project:
 
 def ended(project: Project, config: LearningSection = CONFIG, *, commit: bool = True) -> list[str]:
     """End a run there."""
-    repo = Repository.open(project.root)
-    return at_end(project, repo, config, agent="claude", run="r1", commit=commit, now=NOON)
+    repo = Repository.open(project.root) if commit else None
+    return at_end(project, repo, config, agent="claude", run="r1", now=NOON)
 
 
 def test_what_was_learned_gets_a_commit_of_its_own(taught: Project) -> None:
@@ -100,7 +100,7 @@ def test_without_commits_the_files_are_only_written(taught: Project, project: Pr
 def test_no_git_at_all(project: Project) -> None:
     """A project without a repository learns too."""
     keep(project, *(learning(f"api-{n}", *area_notes("api")) for n in range(2)))
-    assert at_end(project, None, CONFIG, agent="claude", run="r1", commit=True, now=NOON)
+    assert at_end(project, None, CONFIG, agent="claude", run="r1", now=NOON)
     assert (project.root / API).exists()
 
 

@@ -91,17 +91,16 @@ def at_end(
     *,
     agent: str,
     run: str,
-    commit: bool,
     now: float,
     on_branch: bool = True,
 ) -> list[str]:
-    """Aggregate, publish and commit at the end of a run; returns what was done, never raises."""
+    """Aggregate, publish and, given a repository, commit; returns what was done, never raises."""
     if not config.enabled or not store.directory(project).is_dir():
         return []
     try:
         learn_from_people(project)
         index, there = store.rebuild(project, now=now), goal(project.root, config, agent)
-        if not commit or repo is None:
+        if repo is None:
             done = publish(project, index, there, now=now)
         elif problems := [it for it in repo.problems() if on_branch or it.code != "detached"]:
             done = [f"what was learned was not published: {problems[0].message}"]

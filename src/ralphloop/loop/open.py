@@ -360,11 +360,10 @@ def _publish_learned(runner: Runner) -> None:
 
     for line in at_end(
         runner.setup.project,
-        runner.setup.repo,
+        runner.setup.repo if runner.config.git.commit == "story" else None,
         runner.config.learning,
         agent=runner.config.agent.name,
         run=runner.run,
-        commit=runner.config.git.commit == "story",
         now=runner.clock(),
         on_branch=not runner.setup.lands_on,
     ):
