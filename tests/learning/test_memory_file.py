@@ -22,7 +22,7 @@ from tests.learning.support import index_of, learning, measured
 
 TEXT = "dates are parsed once in lib/when.py"
 TAUGHT = index_of(learning("US-1", measured(TEXT)), learning("US-2", measured(TEXT)))
-BLOCK = render_block(TAUGHT.patterns)
+BLOCK = render_block(TAUGHT.patterns, "", ())
 OUTSIDE = st.binary(max_size=200).filter(lambda data: b"ralph learned" not in data)
 
 
@@ -159,7 +159,7 @@ def test_lines_of_others_stay_where_they_are() -> None:
     """What another machine published keeps its place and words; ours are brought up to date."""
     theirs = "- the cache is cold after a restart [0123abcd]"
     before = f"- an old wording [{TAUGHT.patterns[0].id}]\n{theirs}\n- by hand\n"
-    lines = render_block(TAUGHT.patterns, before).decode().splitlines()[4:]
+    lines = render_block(TAUGHT.patterns, before, ()).decode().splitlines()[4:]
     assert lines == [f"- {TEXT} [{TAUGHT.patterns[0].id}]", theirs, "- by hand"]
     assert theirs.encode() not in render_block(TAUGHT.patterns, before, {"0123abcd"})
 
@@ -171,7 +171,7 @@ def test_it_is_short(tmp_path: Path) -> None:
     ]
     index = index_of(learning("US-1", *texts), learning("US-2", *texts))
     assert len(index.patterns) == 100
-    block = render_block(index.patterns)
+    block = render_block(index.patterns, "", ())
     assert len(block) < 3_000
 
 

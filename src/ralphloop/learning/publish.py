@@ -267,9 +267,7 @@ def publish_block(
     return [f"updated the learned block in {path.name}"]
 
 
-def render_block(
-    patterns: Sequence[Pattern], before: str = "", lost: Collection[str] = frozenset()
-) -> bytes:
+def render_block(patterns: Sequence[Pattern], before: str, lost: Collection[str]) -> bytes:
     """The block's text with what stood there before; empty where there is nothing to say."""
     fit = [one for one in patterns if one.is_published]
     ours = {one.id: f"- {plain_line(one.sentence, 400)} [{one.id}]" for one in fit}
