@@ -68,8 +68,6 @@ class Snapshotter:
         self._head = left.head if left else None  # at the last look
         self._finished: tuple[str, sorting.Files, str] = ("", {}, "")
         self._differing = 0  # paths git listed at the last look
-        self._trees: set[str] = set()  # measured by this process …
-        self._unread: set[str] = set()  # … with a placeholder at these paths
 
     def close(self) -> None:
         """Leave nothing behind that only this process needs."""
@@ -114,12 +112,9 @@ class Snapshotter:
         changes, counts = self._compared(Snapshot(tree=before), Snapshot(tree=after))
         if counts is None or len(changes) > _MAX_WEIGHED or any(b"-" in pair for pair in counts):
             return None
-        if any(change.path in self._unread for change in changes):
+        names = {name for it in changes for name in (it.before, it.after) if name}
+        if self.kept(names) != names:
             return None
-        if before not in self._trees:  # another process did, and it may have left some unread
-            names = {change.before for change in changes if change.before}
-            if self.kept(names) != names:
-                return None
         return sum(int(number) for pair in counts for number in pair)
 
     def _compared(
@@ -271,8 +266,6 @@ class Snapshotter:
         tree = self._finished[2]
         self._head, self._differing = report.head, len(report.entries)
         self._index.leave(self._indexed, report.head)
-        self._trees.add(tree)
-        self._unread |= set(map(os.fsdecode, work.unread))
         return Snapshot(tree=tree, head=report.head, branch=report.branch, notes=work.notes)
 
     def _dropped(self, report: StatusReport) -> frozenset[bytes]:
