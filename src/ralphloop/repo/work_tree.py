@@ -19,7 +19,6 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.core.model import Value
 from ralphloop.errors import Finding, Level, RepositoryError
 from ralphloop.proc.run import CommandEnd
 from ralphloop.proc.sandbox import Box
@@ -62,7 +61,7 @@ _UNUSABLE_IN_REFS = LazyRegex(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
 Places = tuple[str, str, str, str, str]  # root, git directory, common directory, objects, format
 
 
-class Repository(Value):
+class Repository(msgspec.Struct, frozen=True):
     root: Path
     git_dir: Path  # of this work tree
     common_dir: Path  # shared by all work trees
@@ -97,15 +96,8 @@ class Repository(Value):
     @classmethod
     def at(cls, places: Places) -> Repository:
         """A repository whose places are known; git is not asked."""
-        root, git_dir, common_dir, objects, object_format = places
-        return cls(
-            root=Path(root),
-            git_dir=Path(git_dir),
-            common_dir=Path(common_dir),
-            objects=Path(objects),
-            object_format=object_format,
-            git=Git(Path(root)),
-        )
+        root, git_dir, common_dir, objects = map(Path, places[:4])
+        return cls(root, git_dir, common_dir, objects, places[4], Git(root))
 
     @property
     def places(self) -> Places:
