@@ -49,13 +49,14 @@ _Stamps = tuple[tuple[int, int, int] | None, ...]
 
 
 class IndexState(Value, kw_only=True):
-    index: tuple[int, int, int] | None  # the file itself
     premises: _Stamps
     own: tuple[str, ...]
     filters: tuple[str, ...]
     has_submodules: bool
-    tree: str  # of what it holds
-    head: str | None
+    # When it was left: the file itself, and the tree of what it holds.
+    index: tuple[int, int, int] | None = None
+    tree: str = ""
+    head: str | None = None
 
 
 class PrivateIndex:
@@ -67,10 +68,8 @@ class PrivateIndex:
         self._repo = repo
         self._store = store
         self._own = own
-        self._seeded_for: _Stamps | None = None
-        self._has_submodules = False
-        self._filters: tuple[str, ...] = ()
-        self._git: Git | None = None
+        self._state: IndexState | None = None
+        self.git = self._reading(())
         self._held: dict[tuple[str, ...], tuple[Answering, int]] = {}
         self._trees: dict[str, bytes] = {}  # directories that were looked at or made
         self._premise_files = (
@@ -91,40 +90,33 @@ class PrivateIndex:
         found = (_stamp(str(self.path)), self._premises(), self._own.patterns)
         if left.index is None or (left.index, left.premises, left.own) != found:
             return None
-        self._filters, self._has_submodules = left.filters, left.has_submodules
-        self._seeded_for, self._git = left.premises, None
+        self.git = self._reading(left.filters, has_submodules=left.has_submodules)
+        self._state = left
         return left
 
     def leave(self, tree: str, head: str | None) -> None:
-        if self._notes is None or self._seeded_for is None:
+        if self._notes is None or self._state is None:
             return
-        left = IndexState(
-            index=_stamp(str(self.path)),
-            premises=self._seeded_for,
-            own=self._own.patterns,
-            filters=self._filters,
-            has_submodules=self._has_submodules,
-            tree=tree,
-            head=head,
-        )
+        seen = _stamp(str(self.path))
+        left = msgspec.structs.replace(self._state, index=seen, tree=tree, head=head)
         with suppress(OSError):  # the next turn begins anew
             self._notes.write_bytes(msgspec.json.encode(left))
 
     def ensure(self) -> bool:
         """Start anew where there is no index or its premises changed; True if it did."""
-        if self._seeded_for == self._premises() and self.path.exists():
+        state = self._state
+        if state and state.premises == self._premises() and self.path.exists():
             return False
         self.discard()
         # Every configured clean filter becomes no filter.
         args = ("config", "-z", "--name-only", "--get-regexp", r"^filter\.")
         keys = self._repo.git.names(*args, ok=(0, 1))
         drivers = {key.removeprefix("filter.").rpartition(".")[0] for key in keys}
-        self._filters = tuple(
+        filters = tuple(
             f"filter.{driver}.{setting}"
             for driver in sorted(drivers)
             for setting in ("clean=", "process=", "required=false")
         )
-        self._git = None
         users = self._repo.git_dir / "index"
         if users.exists():
             # With its time: git takes entries as new as the index file for possibly changed.
@@ -132,13 +124,18 @@ class PrivateIndex:
             seen = users.stat()
             self.path.write_bytes(users.read_bytes())
             os.utime(self.path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
-        records = self.git().run("ls-files", "-z", "--stage").split(b"\0")
-        self._has_submodules = any(record.startswith(b"160000 ") for record in records)
-        self._git = None
+        records = self._reading(filters).run("ls-files", "-z", "--stage").split(b"\0")
+        has_submodules = any(record.startswith(b"160000 ") for record in records)
+        self.git = self._reading(filters, has_submodules=has_submodules)
         paths = (record.partition(b"\t")[2] for record in records if record)
         ours = [path for path in paths if os.fsdecode(path) in self._own]
-        update_index(self.git(), [], ours)
-        self._seeded_for = self._premises()
+        update_index(self.git, [], ours)
+        self._state = IndexState(
+            premises=self._premises(),
+            own=self._own.patterns,
+            filters=filters,
+            has_submodules=has_submodules,
+        )
         return True
 
     def discard(self) -> None:
@@ -148,7 +145,7 @@ class PrivateIndex:
             is_dead = not pid.isdigit() or not is_alive(int(pid))
             if is_dead or leftover.name.startswith(self.path.name):
                 leftover.unlink(missing_ok=True)
-        self._seeded_for = None
+        self._state = None
         self._trees.clear()
         self._let_go()
 
@@ -209,9 +206,8 @@ class PrivateIndex:
         held, times = self._held.pop(args, (None, 0))
         if held is None:
             try:
-                git = self.git()
-                argv = git.command("-c", HELD_OPEN, *args)
-                held = Answering(argv, cwd=git.cwd, env=git.environment)
+                argv = self.git.command("-c", HELD_OPEN, *args)
+                held = Answering(argv, cwd=self.git.cwd, env=self.git.environment)
             except OSError:
                 return None  # whoever asks another way is told why
         mark = b"end " + os.urandom(8).hex().encode()
@@ -231,20 +227,18 @@ class PrivateIndex:
     def __del__(self) -> None:
         self._let_go()
 
-    def git(self) -> Git:
+    def _reading(self, filters: tuple[str, ...], *, has_submodules: bool = False) -> Git:
         """Git that reads the user's objects and writes only ours."""
-        if self._git is None:
-            self._git = self._repo.git.confined(None).adapted(
-                config=(*_CONFIG, *self._filters),
-                env={
-                    "GIT_INDEX_FILE": str(self.path),
-                    # Refreshing ours is welcome, but `git status` would refresh submodules' too.
-                    "GIT_OPTIONAL_LOCKS": "0" if self._has_submodules else "1",
-                    "GIT_NO_LAZY_FETCH": "1",
-                    **object_variables(self._store, self._repo.objects),
-                },
-            )
-        return self._git
+        return self._repo.git.confined(None).adapted(
+            config=(*_CONFIG, *filters),
+            env={
+                "GIT_INDEX_FILE": str(self.path),
+                # Refreshing ours is welcome, but `git status` would refresh submodules' too.
+                "GIT_OPTIONAL_LOCKS": "0" if has_submodules else "1",
+                "GIT_NO_LAZY_FETCH": "1",
+                **object_variables(self._store, self._repo.objects),
+            },
+        )
 
     def _premises(self) -> _Stamps:
         """What, when changed, makes the index's idea of ignored or absent paths wrong."""

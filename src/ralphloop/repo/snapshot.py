@@ -209,7 +209,7 @@ class Snapshotter:
 
     def git(self) -> Git:
         """Git that sees everything measured and writes nothing of the user's."""
-        return self._index.git()
+        return self._index.git
 
     def object_variables(self) -> dict[str, str]:
         """Environment with which any git sees the objects of our snapshots."""
