@@ -66,7 +66,7 @@ class Snapshotter:
         left = self._index.take_up()
         self._indexed = left.tree if left else None  # tree of the private index as it stands
         self._head = left.head if left else None  # at the last look
-        self._finished: tuple[str, sorting.Files, str] = ("", {}, "")
+        self._latest = ""  # tree
         self._differing = 0  # paths git listed at the last look
 
     def close(self) -> None:
@@ -222,7 +222,7 @@ class Snapshotter:
         size = sum(file.stat().st_size for file in (*loose, *packs))
         if len(loose) <= MAX_LOOSE_OBJECTS and size <= MAX_STORE_BYTES:
             return
-        new, ours = "", filter(None, (self._indexed, self._finished[2]))
+        new, ours = "", filter(None, (self._indexed, self._latest))
         if trees := self._sizes("tree", (*keep, *ours)):
             (store / "pack").mkdir(exist_ok=True)
             # --missing: content too plentiful to keep is named in trees without being there
@@ -260,10 +260,8 @@ class Snapshotter:
         if self._indexed is None:
             self._indexed = self.git().line("write-tree", "--missing-ok")
         files = {**(plain or {}), **work.unread}
-        if self._finished[:2] != (self._indexed, files):
-            tree = self._index.with_files(self._indexed, files) if files else self._indexed
-            self._finished = self._indexed, files, tree
-        tree = self._finished[2]
+        tree = self._index.with_files(self._indexed, files) if files else self._indexed
+        self._latest = tree
         self._head, self._differing = report.head, len(report.entries)
         self._index.leave(self._indexed, report.head)
         return Snapshot(tree=tree, head=report.head, branch=report.branch, notes=work.notes)
