@@ -187,15 +187,11 @@ def read_tap(text: str) -> Results:
     """Test anything protocol: the outer tests, whatever printed them."""
     if not _TAP_PLAN.search(text):
         return []
-    found = (_TAP.match(line) for line in text.splitlines())
-    return [
-        TestResult(
-            (line[2] or "")[:_LONGEST_NAME],
-            "skipped" if line[3] else "failed" if line[1] else "passed",
-        )
-        for line in found
-        if line
-    ]
+    done = Results()
+    for found in filter(None, map(_TAP.match, text.splitlines())):
+        ended = "skipped" if found[3] else "failed" if found[1] else "passed"
+        done.append(TestResult((found[2] or "")[:_LONGEST_NAME], ended))
+    return done
 
 
 _COUNTED = (
