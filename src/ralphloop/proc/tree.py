@@ -116,8 +116,7 @@ class ProcessTree:
         boxed: bool = False,
     ) -> None:
         """Know a tree by its root and when that began; zero: by its mark alone."""
-        since = since if since is not None else started_at(root) or 0.0
-        self.started = since  # in epoch seconds
+        self.started = (started_at(root) or 0.0) if since is None else since  # in epoch seconds
         self.adopting = adopting
         self._boxed = boxed  # its root is a sandbox, which ends with what is in it
         self._root = root
@@ -125,8 +124,8 @@ class ProcessTree:
         self._strangers = strangers - {root}
         self._me = os.getpid()
         self._session = os.getsid(0)
-        self._known: dict[int, float] = {root: since}
-        self._sessions: set[int] = {root} if since else set()
+        self._known: dict[int, float] = {root: self.started}
+        self._sessions: set[int] = {root} if self.started else set()
         if adopting:
             _running_roots.add(root)
 

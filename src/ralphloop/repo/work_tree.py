@@ -204,8 +204,7 @@ class Repository(msgspec.Struct, frozen=True):
         how, words = self.way_to(name)
         if how == "already":
             return how
-        git = self.git.writing()
-        ended = git.attempt("switch", "--quiet", *words)
+        ended = self.git.writing().attempt("switch", "--quiet", *words)
         # A post-checkout hook can fail although the switch is done; the branch is what counts.
         if ended.returncode != 0 and self.branch() != name:
             raise RepositoryError(
