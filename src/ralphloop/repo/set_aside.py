@@ -17,7 +17,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -184,10 +184,8 @@ def remove_file(root: Path, path: str) -> None:
     if any(parent.is_symlink() for parent in target.parents if parent.is_relative_to(root)):
         return  # beyond a link nothing is ours
     target.unlink(missing_ok=True)
-    for parent in target.parents:
-        if parent == root or any(parent.iterdir()):
-            return
-        parent.rmdir()
+    with suppress(OSError):  # the first that is not empty, at last the root
+        os.removedirs(target.parent)
 
 
 def write_files(repo: Repository, measure: Snapshotter, tree: str, paths: Iterable[str]) -> None:
