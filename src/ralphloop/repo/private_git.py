@@ -199,26 +199,26 @@ class PrivateIndex:
         return found
 
     def ask(self, question: bytes, *args: str, echo: bytes = b"%s\n") -> bytes | None:
-        """The answer of a command that is held open for more; None where it has none.
+        """The answer of a command that is held open for more; None where it fails.
 
         `echo` is what it says of a line that names no object.
         """
         held, times = self._held.pop(args, (None, 0))
-        if held is None:
-            try:
+        mark = b"end " + os.urandom(8).hex().encode()
+        with suppress(OSError):
+            if held is None:
                 argv = self.git.command("-c", HELD_OPEN, *args)
                 held = Answering(argv, cwd=self.git.cwd, env=self.git.environment)
-            except OSError:
-                return None  # whoever asks another way is told why
-        mark = b"end " + os.urandom(8).hex().encode()
-        answer = held.ask(b"%s%s\n" % (question, mark), echo % mark, _ASK_TIMEOUT_S)
-        if answer is not None and times < _MOST_ASKED:
-            self._held[args] = held, times + 1
-        else:
-            held.close()  # it forgets nothing that it was asked about
-        if answer is None and times:
-            return self.ask(question, *args, echo=echo)  # somebody has ended it meanwhile
-        return answer
+            answer = held.ask(b"%s%s\n" % (question, mark), echo % mark, _ASK_TIMEOUT_S)
+            if answer is not None and times < _MOST_ASKED:
+                self._held[args] = held, times + 1
+            else:
+                held.close()  # it forgets nothing that it was asked about
+            if answer is not None:
+                return answer
+        # It cannot be held open, or somebody has ended it meanwhile.
+        ended = self.git.attempt(*args, stdin=question)
+        return ended.stdout if ended.returncode == 0 else None
 
     def _let_go(self) -> None:
         while self._held:
@@ -268,8 +268,7 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 
 def prepare(store: Path) -> None:
     """Make the store, in a directory that git does not look into."""
-    if not store.is_dir():
-        store.mkdir(parents=True, exist_ok=True)
+    store.mkdir(parents=True, exist_ok=True)
     ignore = store.parent / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n", encoding="utf-8")

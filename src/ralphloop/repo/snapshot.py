@@ -145,10 +145,7 @@ class Snapshotter:
 
     def has(self, tree: str) -> bool:
         asked = (f"{tree}\n".encode(), "cat-file", "--batch-check")
-        said = self._index.ask(*asked, echo=b"%s missing\n")
-        if said is None:
-            return self.git().attempt("cat-file", "-e", tree).returncode == 0
-        return b" tree " in said
+        return b" tree " in (self._index.ask(*asked, echo=b"%s missing\n") or b"")
 
     def changes(self, before: str, after: str) -> list[Change]:
         """Every path in which two trees differ, however many there are."""
