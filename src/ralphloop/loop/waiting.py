@@ -3,6 +3,7 @@
 It is measured on the wall clock in short steps, so that suspend and clock jumps end it in time.
 """
 
+from contextlib import suppress
 from itertools import chain
 
 from ralphloop.core.model import Decision, ExitDecision, Outcome
@@ -32,7 +33,7 @@ async def wait_if_needed(runner: Runner) -> Decision | None:
     # Hold while a person, or the state of the machine, says so.
     while decision is None and (paused := runner.session.desk.paused):
         until = runner.clock() + HOUR
-        decision = await _wait(runner, "pause", paused, until, while_paused=True)
+        decision = await _wait(runner, "pause", paused, until)
     # No more than so many starts an hour.
     if decision is None and (free_at := runner.free_at()) is not None:
         reason = f"{counted(runner.config.limits.calls_per_hour, 'start')} in the last hour"
@@ -85,13 +86,7 @@ async def hold(runner: Runner, reason: str) -> Decision | None:
 
 
 async def _wait(
-    runner: Runner,
-    kind: str,
-    reason: str,
-    until: float,
-    *,
-    while_paused: bool = False,
-    aloud: bool = True,
+    runner: Runner, kind: str, reason: str, until: float, *, aloud: bool = True
 ) -> Decision | None:
     now = runner.clock()
     if until <= now:
@@ -100,6 +95,7 @@ async def _wait(
     if kind != "pause" and (decision := _refuse(runner, kind, reason, until - now)):
         return decision
     runner.settle()
+    while_paused = kind == "pause" and bool(runner.session.desk.paused)
     with runner.waiting(kind, reason, until, aloud=aloud):
         return await _sleep(runner, until, while_paused=while_paused)
 
@@ -122,10 +118,8 @@ async def _sleep(runner: Runner, until: float, *, while_paused: bool) -> Decisio
 
     beats = 0
     while (left := until - runner.clock()) > 0 and not runner.stop.requested:
-        try:
+        with suppress(TimeoutError):  # the step is over
             await asyncio.wait_for(runner.stop.wait(), min(_STEP_S, left))
-        except TimeoutError:
-            pass  # the step is over
         handle_requests(runner)
         if while_paused and not runner.session.desk.paused:
             break
