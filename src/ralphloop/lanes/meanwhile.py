@@ -210,7 +210,7 @@ def watch(yard: Yard, lane: Lane, begun: Round) -> None:
 
 def watch_again(yard: Yard, lane: Lane, number: int, story: str) -> None:
     """The same for a start that another process watched; nothing where its agent never began."""
-    lane.runner.left_lane = None
+    lane.runner.left_lane = str  # which says nothing
     try:
         before = msgspec.convert(yard.journal.meta(_key(yard, lane)), Surroundings)
     except msgspec.ValidationError:

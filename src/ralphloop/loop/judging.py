@@ -130,9 +130,7 @@ def _measured(runner: Runner, begun: Round) -> Measurement:
     lost = repair.lost_heads(runner, number, begun.state, before, after)
     gone = take_back(runner) if lost and not runner.lane else {}  # a lane holds no landed work
     tell_taken_back(runner, number, gone)
-    unfinished = (
-        repair.left_open(runner) or elsewhere or (runner.left_lane() if runner.left_lane else "")
-    )
+    unfinished = repair.left_open(runner) or elsewhere or runner.left_lane()
     remarks, runner.remarks = runner.remarks, ()
     changed, work_files = runner.measure.diff(before, after)
     commits, subjects = runner.measure.commits(before.head, after.head)

@@ -99,7 +99,7 @@ class Runner(msgspec.Struct):
     expected_head: str = ""  # where we left HEAD; empty: not known yet
     left_open: str = ""  # a merge or the like that the agent began and did not end
     lane: int = 0  # the lane whose work tree this is; 0: the run's own
-    left_lane: Callable[[], str] | None = None  # what the agent did outside of its lane, in words
+    left_lane: Callable[[], str] = str  # what the agent did outside of its lane, in words
     share: Callable[[float], float] | None = None  # of the money left, where others start beside us
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran, for its record
 
