@@ -144,7 +144,7 @@ def _measured(runner: Runner, begun: Round) -> Measurement:
         changed=msgspec.structs.replace(changed, subjects=subjects),
         remarks=tuple(filter(None, said)),
         unfinished=unfinished,
-        passes_set=begun.story is not None and begun.story.id in listed.claimed,
+        passes_set=begun.story is not None and listed.marks.get(begun.story.id) is False,
         asked=listed.asked,
         lost=lost,
     )

@@ -216,7 +216,7 @@ def _restore(root: Path, name: str, content: bytes | None) -> None:
 
 class ListAfter(Value, kw_only=True):
     stories: StoryList | None = None
-    claimed: frozenset[str] = frozenset()  # marked as passed, which only we may do
+    marks: dict[str, bool] = msgspec.field(default_factory=dict)  # put back: they are ours to set
     asked: tuple[Story, ...] = ()  # as they were, where they were removed or weakened
     findings: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()  # what was removed or weakened, in words
@@ -250,7 +250,7 @@ def read_back(
         runner.mark(marks)
     return ListAfter(
         stories=now.with_passes(marks),
-        claimed=frozenset(story for story, passed in marks.items() if not passed),
+        marks=marks,
         asked=tuple(story for story in wanted.stories if story.id in less)[:_MOST_ASKED],
         doubts=tuple(f"story {story} {how}" for story in less for how in less[story]),
     )
