@@ -128,11 +128,9 @@ def _passed(between: HeldRun, story: str) -> tuple[StoryList, Story]:
 def _own_commits(journal: Journal, project: Project, story: str) -> list[str]:
     """Of the newest run that passed it, since it was last sent back."""
     for run in journal.runs(_SEARCHED_RUNS):
-        changes = [(seen.after, seen.change) for seen in journal.interventions(run.id)]
-        since = max(
-            (n for n, made in changes if isinstance(made, SentBack) and made.story == story),
-            default=0,
-        )
+        made = journal.interventions(run.id)
+        back = (it for it in made if isinstance(it.change, SentBack) and it.change.story == story)
+        since = max((it.after for it in back), default=0)
         mine = (it for it in journal.every_iteration(run.id, brief=True) if it.n > since)
         if shows := own_commits(mine, commits_of(project, run)).get(story):
             return shows
