@@ -298,10 +298,7 @@ def _bubblewrap(env: Env, root: Path) -> str:
         )
     for directory in env.get("PATH", "").split(":"):
         path = Path(directory, sandbox.PROGRAM)
-        if (
-            path.is_absolute()
-            and not path.resolve().is_relative_to(root)
-            and os.access(path, os.X_OK)
-        ):
+        is_theirs = path.is_absolute() and not path.resolve().is_relative_to(root)
+        if is_theirs and os.access(path, os.X_OK):
             return str(path)
     raise NoSandbox("bubblewrap is not installed", _INSTALL)
