@@ -243,9 +243,8 @@ def take_back(runner: Runner, *, agent_ran: bool = True) -> dict[str, str]:
 
 
 def tell_taken_back(runner: Runner, number: int | None, gone: dict[str, str]) -> None:
-    stories = runner.story_list() if gone else None
     for story, reason in gone.items():
-        found = stories.get(story) if stories else None
+        found = runner.story(story)
         title = found.title if found else ""
         runner.emit(StoryReopened(story=story, title=title, reason=reason), number)
 
