@@ -275,13 +275,10 @@ def names_it(transcript: Path, root: Path, paths: Iterable[str]) -> bool:
     hidden = [re.escape(os.fsencode(path)) for path in paths if path.startswith(".")]
     behind = b"|".join([rb"(?![\w.-]|/\.)", *(b"/" + path for path in hidden)])
     pattern = re.compile(rb"(?:" + plain + rb"|\.\./" + name + rb")(?:" + behind + rb")")
-    try:
-        with open_regular(transcript) as file:
-            rest = b""
-            while chunk := file.read(_CHUNK):
-                if pattern.search(rest + chunk):
-                    return True
-                rest = chunk[-_LONGEST_PATH:]
-    except OSError:
-        return False
+    with suppress(OSError), open_regular(transcript) as file:
+        rest = b""
+        while chunk := file.read(_CHUNK):
+            if pattern.search(rest + chunk):
+                return True
+            rest = chunk[-_LONGEST_PATH:]
     return False
