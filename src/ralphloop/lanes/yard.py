@@ -20,16 +20,8 @@ from ralphloop.core.totals import Expense
 from ralphloop.errors import InputError, RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.views import PROGRESS_VIEW
-from ralphloop.lanes.worktrees import (
-    LaneTree,
-    is_empty,
-    make_ready,
-    open_tree,
-    put_onto,
-    stand,
-    work_of,
-    write_mark,
-)
+from ralphloop.lanes import worktrees
+from ralphloop.lanes.worktrees import LaneTree
 from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import second_chance
 from ralphloop.loop.judging import Judgement
@@ -110,7 +102,7 @@ class Yard(msgspec.Struct):
     def lane(self, number: int) -> Lane:
         """The lane of this number, opened or made where it has not been yet."""
         if number not in self.lanes:
-            place = open_tree(self.checkout, self.directory, number, self.tip())
+            place = worktrees.open_tree(self.checkout, self.directory, number, self.tip())
             self.hold(place)
             setup = setup_in(self.home, place, listed=self.home.listed)
             runner = msgspec.structs.replace(
@@ -124,10 +116,10 @@ class Yard(msgspec.Struct):
                 unsettled=None,
             )
             place, note, lost = LaneTree(number, setup.repo or place.repo), self.note(number), ""
-            if note.story and not note.onto and is_empty(place):
+            if note.story and not note.onto and worktrees.is_empty(place):
                 # It was made anew under its story: as that began, with the work that was saved.
-                stand(place, note.base or self.tip())
-                put_onto(place, note.work)
+                worktrees.stand(place, note.base or self.tip())
+                worktrees.put_onto(place, note.work)
                 lost = f"the files of {place.root} were deleted"
             self.lanes[number] = Lane(place, runner, lost=lost)
         return self.lanes[number]
@@ -180,7 +172,7 @@ def take_up(yard: Yard, lane: Lane, story: Story) -> Steps[None]:
     if yard.note(number).story != story.id:
         yield from _give_away(yard, lane)
         tip = yard.tip()
-        yield from aside(lambda _: stand(lane.place, tip))
+        yield from aside(lambda _: worktrees.stand(lane.place, tip))
         yield from made_ready(yard, lane.place)
         yield from _proven(yard, lane, tip)
         _bring_files(yard, lane, story)
@@ -232,14 +224,15 @@ def saved(yard: Yard, lane: Lane, ref: str, *, known: str = "") -> Steps[str]:
     leave += [yard.home.listed] if yard.book.own_list and yard.home.listed else []
     base = note.base or place.repo.head() or yard.tip()
     words = f"{note.story or 'left'}: work of lane {lane.number}"
-    return (yield from aside(lambda _: work_of(place, base, leave, words, ref, known=known)))
+    work = partial(worktrees.work_of, place, base, leave, words, ref, known=known)
+    return (yield from aside(lambda _: work()))
 
 
 def finish_move(yard: Yard, lane: Lane) -> Steps[None]:
     """Do what was written ahead; conflicts are left in the files for the agent to solve."""
     note, place = yard.note(lane.number), lane.place
-    yield from aside(lambda _: stand(place, note.onto))
-    yield from aside(lambda _: put_onto(place, note.work))
+    yield from aside(lambda _: worktrees.stand(place, note.onto))
+    yield from aside(lambda _: worktrees.put_onto(place, note.work))
     lane.runner.forget()
     yard.write(lane.number, base=note.onto, onto="")
 
@@ -269,14 +262,15 @@ def _proven(yard: Yard, lane: Lane, tip: str) -> Steps[None]:
                 f" any work, and green in the landing tree\n{told}",
                 "See [lanes] setup and copy in ralph.toml; checks of lanes run at the same time.",
             )
-    yield from aside(lambda _: stand(place, tip))  # what checks leave behind is nobody's work
-    write_mark(place, msgspec.structs.replace(mark, proven=True))
+    # What checks leave behind is nobody's work.
+    yield from aside(lambda _: worktrees.stand(place, tip))
+    worktrees.write_mark(place, msgspec.structs.replace(mark, proven=True))
 
 
 def ready(yard: Yard, place: LaneTree) -> Steps[str]:
     """Why a work tree cannot be worked in, in words; empty where it can."""
     home, stop = yard.home, yard.runner.stop
-    made = partial(make_ready, place, yard.checkout, home.project.root, home.config)
+    made = partial(worktrees.make_ready, place, yard.checkout, home.project.root, home.config)
     return (yield from aside(lambda gone: made(lambda: stop.requested or gone())))
 
 

@@ -14,19 +14,10 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.atomic import kill_point
+from ralphloop.core import proof
 from ralphloop.core.events import ExperimentBegun, ExperimentEnded
 from ralphloop.core.model import CheckResult, CheckStatus, Evidence
-from ralphloop.core.proof import (
-    Canary,
-    Runs,
-    TestReport,
-    Trial,
-    by_chance,
-    concluded,
-    disbelief,
-    fewer,
-    is_failing,
-)
+from ralphloop.core.proof import Canary, Runs, TestReport, Trial
 from ralphloop.errors import RepositoryError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import SWAP_KEY
@@ -156,9 +147,9 @@ class _Lab:
                 crossed.untried = (f"not tried: {why}",) if str(why) else ()
         elif not now.report:
             crossed = _Crossed(untried=(f"{now.name} names no tests",))
-        in_words = disbelief(was, now, behaved=self.behaved, canary=crossed.song)
-        in_numbers = fewer(was, now, tests_changed=bool(sides.tests))
-        named = concluded(self._runs(crossed))
+        in_words = proof.disbelief(was, now, behaved=self.behaved, canary=crossed.song)
+        in_numbers = proof.fewer(was, now, tests_changed=bool(sides.tests))
+        named = proof.concluded(self._runs(crossed))
         # Nothing that could not be judged, or was judged twice, makes a story verified.
         is_sure = crossed.old_tests and crossed.song is not Canary.SILENT and not crossed.excused
         proven = named.proven if is_sure and not sides.loaded else ()
@@ -226,8 +217,9 @@ class _Lab:
         if new != []:
             with self._exchanged(NEW_TESTS, self.sides.code):
                 crossed.new_tests = yield from self._run(found, new)
-                names = by_chance(end, crossed.new_tests) if crossed.new_tests else []
-                if names and not concluded(self._runs(crossed)).old:  # else it cannot be verified
+                names = proof.by_chance(end, crossed.new_tests) if crossed.new_tests else []
+                # A story whose old tests object cannot be verified anyway.
+                if names and not proof.concluded(self._runs(crossed)).old:
                     again = yield from self._again(found, names)
                     chance = (name for name in names if not again or name not in again.failed)
                     crossed.by_chance = frozenset(chance)
@@ -237,12 +229,12 @@ class _Lab:
         crossed.untried = tuple(
             f"{it} could not be judged" for it, came in told.items() if not came
         )
-        judged = concluded(self._runs(crossed)).old
+        judged = proof.concluded(self._runs(crossed)).old
         if names := [one.name for one in judged if one.fate.is_challenged]:
             with self._exchanged(OLD_TESTS, tests):
                 again = yield from self._again(found, names)
             passed = again.passed if again else {}  # also as a row beside one that fails
-            excused = (name for name in names if name in passed and not is_failing(again, name))
+            excused = (it for it in names if it in passed and not proof.is_failing(again, it))
             crossed.excused = frozenset(excused)
         return crossed
 
@@ -252,7 +244,7 @@ class _Lab:
         """The files to run with the old code: changed ones, and where tests are new or fail."""
         if not can_be_told(found):
             return None
-        failing = [name for name in before.passed if tried and is_failing(tried, name)]
+        failing = [name for name in before.passed if tried and proof.is_failing(tried, name)]
         files = [file_of(name) for name in failing]
         if not all(files):
             return None  # a runner that names no files: all of them
