@@ -29,7 +29,6 @@ from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, w
 from ralphloop.proc.steps import Steps, beside
 from ralphloop.repo.preflight import no_room
 
-_VIEWS_S = 0.25
 _NO_ROOM_S = 5.0
 _ROOM_HELPS = "it goes on by itself once there is room"
 _T = TypeVar("_T")
@@ -248,7 +247,7 @@ class Coordinator:
                     raise _Over(runner.interrupted)
                 decision = await self._written(lane, judged)
                 runner.read = None
-                runner.publish(every_s=_VIEWS_S)
+                runner.publish()
                 self._stories = runner.story_list()
         finally:
             self._queued -= 1

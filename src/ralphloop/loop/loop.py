@@ -23,7 +23,6 @@ TO_BE_CHECKED = (
     "the checks of iteration {} are still to be run: `ralph run --continue` runs them, and not the"
     " agent"
 )
-_VIEWS_S = 0.25
 # What the stories alone decide, and only when nobody works on one of them.
 NOT_NOW = (ExitDecision.CONTINUE, ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY)
 
@@ -146,7 +145,7 @@ def concluded(runner: Runner, judged: Judgement, *, settle: bool = True) -> Step
     yield from apply_effects(runner, begun.number, step.effects, settle=settle)
     learn_from(runner, judged)
     decision = step.decision
-    runner.publish(every_s=_VIEWS_S)
+    runner.publish()
     if step.verdict.passed and not has_passed(runner, begun.story, begun.number):
         return None if decision.word in (*NOT_NOW, ExitDecision.PROJECT_COMPLETE) else decision
     if decision.word is ExitDecision.INTERRUPTED and runner.stop.requested:

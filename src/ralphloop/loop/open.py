@@ -313,7 +313,7 @@ def _started(runner: Runner, *, continued: bool) -> None:
         circuit=session.state.breaker.circuit,
     )
     runner.emit(msgspec.structs.replace(started, **named(limits)))
-    runner.publish()
+    runner.publish(at_once=True)
 
 
 def end_run(runner: Runner, decision: Decision, *, publish: bool = True) -> EndedRun:
@@ -330,7 +330,7 @@ def end_run(runner: Runner, decision: Decision, *, publish: bool = True) -> Ende
         reason="; ".join(decision.reasons),
     )
     runner.journal.prune_events(keep_runs=_RUNS_WITH_EVENTS)
-    runner.publish()
+    runner.publish(at_once=True)
     stories, totals = runner.story_list(), runner.journal.totals(runner.run)
     told = RunFinished(
         decision=decision.word,

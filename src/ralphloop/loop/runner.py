@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _BEAT_S = 1.0
 _FRESH_S = 0.5
+_VIEWS_S = 0.25
 PATIENCE_S = 8 * 60.0  # Claude Code ends a hook after ten minutes
 _NOT_RUN = CheckResult(
     name=VERIFY,
@@ -293,9 +294,9 @@ class Runner(msgspec.Struct):
         passed = {name: True for name, one in states if one.standing is Standing.PASSED}
         return stories.with_passes(passed) if stories else None
 
-    def publish(self, *, every_s: float = 0.0) -> None:
-        """Write the views, at most so often; one that cannot be written is no reason to stop."""
-        if 0 <= self.clock() - self.published < every_s:
+    def publish(self, *, at_once: bool = False) -> None:
+        """Write the views, not too often; one that cannot be written is no reason to stop."""
+        if not at_once and 0 <= self.clock() - self.published < _VIEWS_S:
             return
         self.published = self.clock()
         record = self.journal.find_run(self.run)
