@@ -14,8 +14,10 @@ from ralphloop.text.plain import counted, one_line
 from ralphloop.text.signatures import error_signature
 from ralphloop.text.status_block import Status, TestsStatus, WorkType
 
+_UNMEASURED = Evidence()
 
-def hear(result: Result, evidence: Evidence) -> Analysis:
+
+def hear(result: Result, evidence: Evidence = _UNMEASURED) -> Analysis:
     """How a start ended and what the agent says it has done, before anything is believed."""
     response = result.heard
     block, words = response.status, response.final_words

@@ -12,16 +12,7 @@ import msgspec
 
 from ralphloop.core.analyzer import hear
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import (
-    Decision,
-    Evidence,
-    ExitDecision,
-    Outcome,
-    ProcessEnd,
-    RateLimit,
-    Response,
-    Usage,
-)
+from ralphloop.core.model import Decision, ExitDecision, Outcome, ProcessEnd, RateLimit, Response
 from ralphloop.core.run_state import Standing
 from ralphloop.hook.turn import Answer, Call, Turn, blocked, told
 from ralphloop.loop.effects import apply_effects
@@ -169,7 +160,7 @@ def _background(call: Call, turn: Turn, response: Response) -> str:
         if isinstance(task, dict)
     }
     is_blocked = response.status is not None and response.status.status is Status.BLOCKED
-    is_claimed = hear(Result(response=response), Evidence()).story_claimed
+    is_claimed = hear(Result(response=response)).story_claimed
     if not set(named) - set(turn.ledger.waited_for) or is_blocked or is_claimed:
         return ""
     turn.note(waited_for=tuple(named)[-50:])  # a server never ends: nobody waits for it twice
@@ -213,7 +204,7 @@ def _response(call: Call, turn: Turn, outcome: Outcome, reason: str) -> Response
     """
     lines, end = _new_lines(call.text("transcript_path"), turn.ledger.transcript_read)
     turn.note(transcript_read=end)
-    counted, model, usage = ClaudeUsage(), "", Usage()
+    counted, model = ClaudeUsage(), ""
     for line in lines:
         try:
             event = msgspec.json.decode(line) if b'"usage"' in line else None
@@ -225,12 +216,12 @@ def _response(call: Call, turn: Turn, outcome: Outcome, reason: str) -> Response
         if isinstance(message, dict) and isinstance(told_of := message.get("usage"), dict):
             counted.streamed(str(message.get("id", "")), told_of)
             model = str(message.get("model", "")) or model
-    if model:
-        from ralphloop.agents.prices import priced
+    used = Response(reader="hook", outcome=outcome, reason=reason, model_output=True)
+    if not model:
+        return used
+    from ralphloop.agents.prices import priced
 
-        usage = priced(counted.value, model)
-    used = Response(reader="hook", outcome=outcome, reason=reason, usage=usage)
-    return msgspec.structs.replace(used, model=model or None, model_output=True)
+    return msgspec.structs.replace(used, model=model, usage=priced(counted.value, model))
 
 
 def _new_lines(path: str, start: int) -> tuple[list[bytes], int]:
