@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -176,8 +176,7 @@ class _Plans:
     def git(self) -> Box:
         """The same, but git writes in its own directory all that does not make it start things."""
         own, guarded, absent = self._git_writes()
-        allow = [*own, self._room / "objects"]
-        return self._box(guarded, own, allow, absent=absent, withheld=self._keys)
+        return self._box(guarded, own, [self._room / "objects"], absent=absent, withheld=self._keys)
 
     def agent(self, worker: Worker) -> Box:
         """What the agent's own program keeps in the home directory is there, mostly read-only."""
@@ -198,7 +197,7 @@ class _Plans:
             last = parts.index("node_modules") + 1 if "node_modules" in parts else len(parts) - 1
             show.append(Path(*parts[:last]))
         places = [*guarded, *kept, *guards]
-        return self._box(places, own, [*own, *writes], kept=kept, show=show, absent=absent)
+        return self._box(places, own, writes, kept=kept, show=show, absent=absent)
 
     def _git_places(self) -> list[Path]:
         repo = self._repo
@@ -230,7 +229,7 @@ class _Plans:
     def _box(
         self,
         guarded: Iterable[Path],
-        write: Iterable[Path] = (),
+        write: Collection[Path] = (),
         allow: Iterable[Path] = (),
         *,
         kept: Iterable[Path] = (),
@@ -248,7 +247,7 @@ class _Plans:
                 hide_directories=[path for path in hidden if Path(path).is_dir()],
                 hide_files=[path for path in hidden if not Path(path).is_dir()],
                 show=_there([*self._seen, *show]),
-                allow=_there(allow),
+                allow=_there([*write, *allow]),
             ),
             network=self._section.network,
             relay=self._relay,
