@@ -19,10 +19,9 @@ import click
 
 from ralphloop.cli import output
 from ralphloop.cli.config import trusted_setup
-from ralphloop.cli.steering import running
 from ralphloop.errors import ExitCode, JournalError, UsageError
 from ralphloop.loop.prepare import Options
-from ralphloop.night.look import find_run, reading
+from ralphloop.night.look import find_run, holder_of, reading
 from ralphloop.proc.run import ourselves, run_command, run_in_front, spawn
 from ralphloop.project import find_project
 from ralphloop.repo.private_git import make_directory
@@ -142,7 +141,7 @@ def detach(options: Options, arguments: Sequence[str]) -> int:
         if code is not None:
             output.note(read_regular(project.log)[start:].decode("utf-8", "replace").rstrip())
             return code
-        holder = running(project)
+        holder = holder_of(project, time.time())
         if holder is not None and holder.pid == child.pid:
             break
         time.sleep(_STEP_S)

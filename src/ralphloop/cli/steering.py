@@ -23,14 +23,12 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
 from ralphloop.core.run_state import LaneNote
 from ralphloop.errors import JournalError, LockedError, RalphError, UsageError
-from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal
-from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import CIRCUIT_KEY
 from ralphloop.journal.records import RunStatus, Wish
 from ralphloop.journal.views import CIRCUIT_VIEW, circuit_view, publish
 from ralphloop.loop.between import ask_between_runs
-from ralphloop.night.look import look, reading
+from ralphloop.night.look import holder_of, look, reading
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.tree import is_inside
 from ralphloop.project import Project, find_project
@@ -145,7 +143,7 @@ def budget(cost: float | None, tokens: int | None, more_time: float | None) -> s
 
 def asked(project: Project, kind: str, wish: Wish) -> str:
     """Ask, wait a moment for the answer, and return what there is to say."""
-    holder = running(project)
+    holder = holder_of(project, time.time())
     if holder is None and kind in _BETWEEN and not (kind == "note" and wish.story):
         answered = ask_between_runs(project, kind, wish)
         return f"{answered[0].upper()}{answered[1:]}."
@@ -189,7 +187,7 @@ def who_asks() -> tuple[int, float]:
 
 def refuse_agent(project: Project, kind: str) -> None:
     """An agent that wishes something of its own run is refused, and the run says that it tried."""
-    holder = running(project)
+    holder = holder_of(project, time.time())
     if holder is None or holder.is_lease:
         return  # in a session person and agent use the same terminal
     is_here = holder.host == os.uname().nodename
@@ -203,10 +201,6 @@ def refuse_agent(project: Project, kind: str) -> None:
     )
 
 
-def running(project: Project) -> Holder | None:
-    return live_holder(project.directory, time.time())
-
-
 @click.command()
 @click.option(
     "--timeout", default="30s", type=DURATION, show_default=True, help="How long to wait."
@@ -214,7 +208,7 @@ def running(project: Project) -> Holder | None:
 def stop(timeout: float) -> str:
     """Ask the run to stop: the agent is ended, everything is recorded, nothing is lost."""
     project = find_project()
-    holder = running(project)
+    holder = holder_of(project, time.time())
     if holder is None:
         night = look(project)
         died = night.run and f"; the process of run {night.run.id} is gone. {_RECOVERS}"
@@ -229,7 +223,7 @@ def stop(timeout: float) -> str:
             told = f"process {holder.pid} belongs to another user"
             raise LockedError(told, "Ask them, or stop it as root.") from None
     deadline = time.monotonic() + timeout
-    while (now := running(project)) is not None and now.run == holder.run:
+    while holder_of(project, time.time(), holder.run) is not None:
         if time.monotonic() >= deadline:
             raise LockedError(
                 f"run {holder.run} was asked to stop and has not ended after"
@@ -285,7 +279,7 @@ def reset() -> str:
     if not project.journal.exists():
         return "The circuit is CLOSED; there was nothing to reset."
     claim(project.directory)
-    holder = live_holder(project.directory, now)
+    holder = holder_of(project, now)
     if holder is not None and ask(project, holder.run, "reset_circuit", Wish()):
         return f"Run {holder.run} is going on; it was asked to reset its circuit."
     with Journal.open(project.journal, check=False) as journal:
