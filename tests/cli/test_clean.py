@@ -179,10 +179,10 @@ def test_the_loop_can_call_it(tmp_path: Path) -> None:
     Night(tmp_path).begin(name(30)).end("project_complete", complete=True)
     for number in range(25):
         left_by(tmp_path, number)
-    cleaned = tidy(Project(tmp_path))
-    assert [each.run for each in cleaned.removed] == [name(n) for n in (4, 3, 2, 1, 0)]
-    assert sum(each.bytes for each in cleaned.removed) == 5 * 1_012
-    assert cleaned.problems == ()
+    removed, _, problems = tidy(Project(tmp_path))
+    assert [each.run for each in removed] == [name(n) for n in (4, 3, 2, 1, 0)]
+    assert sum(each.bytes for each in removed) == 5 * 1_012
+    assert problems == []
 
 
 @pytest.mark.parametrize(

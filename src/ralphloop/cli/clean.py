@@ -65,9 +65,10 @@ def clean(dry_run: bool, keep_runs: int, max_size: int) -> int:
 
     A run that goes on or can be continued keeps everything.
     """
-    cleaned = tidy(find_project(), keep_runs=keep_runs, max_bytes=max_size, dry_run=dry_run)
-    kept = f"{counted(len(cleaned.kept), 'run')}, {_size(*cleaned.kept)}"
-    lines, gone = [f"Nothing to remove: {kept}."], cleaned.removed
+    project = find_project()
+    gone, left, problems = tidy(project, keep_runs=keep_runs, max_bytes=max_size, dry_run=dry_run)
+    kept = f"{counted(len(left), 'run')}, {_size(*left)}"
+    lines = [f"Nothing to remove: {kept}."]
     if gone:
         freed = f"{'Would free' if dry_run else 'Freed'} {_size(*gone)}"
         lines = [f"{freed} of {counted(len(gone), 'run')}; kept {kept}."]
@@ -75,9 +76,9 @@ def clean(dry_run: bool, keep_runs: int, max_size: int) -> int:
         if len(gone) > _SHOWN:
             lines.append(f"  and {len(gone) - _SHOWN} older ones")
     output.emit_lines(lines)
-    for problem in cleaned.problems:
+    for problem in problems:
         output.error(f"cannot remove {problem}")
-    return ExitCode.REPO_NOT_READY if cleaned.problems else ExitCode.COMPLETE
+    return ExitCode.REPO_NOT_READY if problems else ExitCode.COMPLETE
 
 
 def _size(*runs: Leftovers) -> str:
@@ -86,20 +87,15 @@ def _size(*runs: Leftovers) -> str:
     return decimal(sum(run.bytes for run in runs))
 
 
-class Cleaning(NamedTuple):
-    removed: tuple[Leftovers, ...] = ()
-    kept: tuple[Leftovers, ...] = ()
-    problems: tuple[str, ...] = ()
-
-
 def tidy(
     project: Project,
     *,
     keep_runs: int = KEEP_RUNS,
     max_bytes: int = MAX_BYTES,
     dry_run: bool = False,
-) -> Cleaning:
-    """Remove what is beyond the bounds; `dry_run` only says what that would be."""
+) -> tuple[list[Leftovers], list[Leftovers], list[str]]:
+    """Remove what is beyond the bounds; what that was (`dry_run`: would be), what is kept, and
+    what could not be removed."""
     # What is there, newest run first; names that are no run's are not ours.
     paths: dict[str, list[Path]] = {}
     for room in _ROOMS:
@@ -129,8 +125,7 @@ def tidy(
                 path.unlink(missing_ok=True)
         except OSError as error:
             problems.append(f"{path}: {error.strerror or error}")
-    kept = tuple(each for each in found if each not in going)
-    return Cleaning(tuple(going), kept, tuple(problems))
+    return going, [each for each in found if each not in going], problems
 
 
 def to_remove(
