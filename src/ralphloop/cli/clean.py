@@ -153,7 +153,7 @@ def _size_of(path: Path) -> int:
     return total
 
 
-@click.group(cls=DefaultGroup, default="show")
+@click.group(cls=DefaultGroup)
 def lanes() -> None:
     """Show the work trees of lanes, or remove them."""
 

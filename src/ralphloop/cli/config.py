@@ -38,7 +38,7 @@ from ralphloop.trust import Grant, agree, grants_of, load_record, not_trusted, p
 _COMMENT_COLUMN = 40
 
 
-@click.group(cls=DefaultGroup, default="show")
+@click.group(cls=DefaultGroup)
 def config() -> None:
     """Show or check the settings and where they come from."""
 

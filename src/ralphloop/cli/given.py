@@ -75,11 +75,7 @@ def pairs_option(flag: str, words: str) -> Callable[[_F], _F]:
 
 
 class DefaultGroup(click.Group):
-    """A group that looks where nothing else is said."""
-
-    def __init__(self, *args: Any, default: str, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.default = default
+    """A group that does the first of its commands, which looks, where nothing else is said."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, args or [self.default])
+        return super().parse_args(ctx, args or [next(iter(self.commands))])

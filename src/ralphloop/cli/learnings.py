@@ -60,7 +60,7 @@ def learn(aggregate: bool) -> None:
     output.emit_lines(map(output.safe, lines))
 
 
-@click.group(cls=DefaultGroup, default="list")
+@click.group(cls=DefaultGroup)
 def learnings() -> None:
     """Look at what was learned in this project, and decide what is kept."""
 

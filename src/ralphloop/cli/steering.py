@@ -242,7 +242,7 @@ def stop(timeout: float) -> str:
     return f"Run {run.id} has stopped: {reason}. `ralph run --continue` goes on with it."
 
 
-@click.group(cls=DefaultGroup, default="status")
+@click.group(cls=DefaultGroup)
 def circuit() -> None:
     """Show or reset the circuit breaker of this project."""
 
