@@ -183,8 +183,7 @@ def docs(page: str | None) -> None:
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
+def completion(shell: str) -> int:
     """Print the completion script of a shell; load it from your shell's start-up file.
 
     \b
@@ -192,12 +191,9 @@ def completion(ctx: click.Context, shell: str) -> None:
     eval "$(ralph completion zsh)"           in ~/.zshrc
     ralph completion fish | source           in ~/.config/fish/config.fish
     """
-    from click.shell_completion import get_completion_class
+    from click.shell_completion import shell_complete
 
-    made = get_completion_class(shell)
-    if made is not None:
-        script = made(ctx.find_root().command, {}, "ralph", "_RALPH_COMPLETE").source()
-        output.emit_lines([script.rstrip()])
+    return shell_complete(ralph, {}, "ralph", "_RALPH_COMPLETE", f"{shell}_source")
 
 
 def run(arguments: Sequence[str]) -> int:
