@@ -75,13 +75,12 @@ def log(
         part = "prompt.md" if prompt else "log.stderr" if stderr else "log"
         reader = _LogReader(project, journal, run, story, part, raw, follow)
         wanted = reader.wanted(iteration)
-        if follow:
-            reader.follow(wanted, only=iteration)
-            return
-        if not wanted:
-            output.emit_lines([f"Run {run.id} has not started an iteration yet."])
         for record in wanted:
             reader.show(record)
+        if follow:
+            reader.follow(wanted[-1].n if wanted else 0, only=iteration)
+        elif not wanted:
+            output.emit_lines([f"Run {run.id} has not started an iteration yet."])
 
 
 @dataclass(frozen=True)
@@ -110,12 +109,8 @@ class _LogReader:
             raise UsageError(told, "`ralph stories` lists the stories.")
         return newest[::-1]
 
-    def follow(self, records: list[IterationRecord], *, only: int | None) -> None:
-        """Show iterations as they go on, then those that come."""
-        after = 0
-        for record in records:
-            self.show(record)
-            after = record.n
+    def follow(self, after: int, *, only: int | None) -> None:
+        """Show the iterations that come, unless one alone is wanted, and how the run ends."""
         told = 0  # the wait that was told last
         while only is None:
             # In this order: what was started before the run ended is still shown.
