@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.cli.clean import Leftovers, tidy, to_remove
-from ralphloop.cli.given import SIZE
+from ralphloop.cli.given import size
 from ralphloop.project import Project
 from tests.cli.nights import Night
 from tests.conftest import RunRalph
@@ -186,16 +186,16 @@ def test_the_loop_can_call_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, size",
+    "text, found",
     [("2GB", 2_000_000_000), ("1.5 mb", 1_500_000), ("10", 10), (" 7 B ", 7), ("0", 0)],
 )
-def test_sizes_are_read(text: str, size: int) -> None:
+def test_sizes_are_read(text: str, found: int) -> None:
     """Sizes are numbers with a unit, or bytes."""
-    assert SIZE(text) == size
+    assert size(text) == found
 
 
 @pytest.mark.parametrize("text", ["", "GB", "1 PB", "1e9", "-1", "9" * 400, "１GB"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     """Nothing is guessed."""
     with pytest.raises(click.BadParameter, match="not a size"):
-        SIZE(text)
+        size(text)

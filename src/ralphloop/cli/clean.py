@@ -24,7 +24,7 @@ import msgspec
 
 from ralphloop.agents.base import mark_of
 from ralphloop.cli import output
-from ralphloop.cli.given import COUNT, SIZE, DefaultGroup
+from ralphloop.cli.given import DefaultGroup, number, size
 from ralphloop.core.run_state import Book, LaneNote
 from ralphloop.errors import ExitCode
 from ralphloop.journal.journal import Journal
@@ -39,7 +39,7 @@ from ralphloop.repo.work_tree import Repository
 from ralphloop.text.plain import counted, some
 
 _KEPT, _LARGEST = "20", "2GB"
-KEEP_RUNS, MAX_BYTES = COUNT(_KEPT), SIZE(_LARGEST)
+KEEP_RUNS, MAX_BYTES = number(_KEPT), size(_LARGEST)
 _RUN = re.compile(r"([0-9]{8}-[0-9]{6}-[0-9a-f]{6})(?:\.|$)")
 _ROOMS = ("transcripts", "reports")
 _SHOWN = 10
@@ -55,10 +55,10 @@ class Leftovers(NamedTuple):
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @click.option(
-    "--keep-runs", default=_KEPT, show_default=True, type=COUNT, help="Keep so many newest runs."
+    "--keep-runs", default=_KEPT, show_default=True, type=number, help="Keep so many newest runs."
 )
 @click.option(
-    "--max-size", default=_LARGEST, show_default=True, type=SIZE, help="Keep at most this much."
+    "--max-size", default=_LARGEST, show_default=True, type=size, help="Keep at most this much."
 )
 def clean(dry_run: bool, keep_runs: int, max_size: int) -> int:
     """Remove transcripts and reports of old runs; ralph run does it by itself.
@@ -168,8 +168,8 @@ def show_lanes() -> None:
     pids = {it.n: it.pid for it in night.flying}
     lines, trees = list[str](), list(_trees(repo))
     for root, _, branch in trees:
-        number = int(root.name) if root.name.isdigit() else 0
-        story, busy = book.lanes.get(number, LaneNote()).story, working.get(number)
+        lane = int(root.name) if root.name.isdigit() else 0
+        story, busy = book.lanes.get(lane, LaneNote()).story, working.get(lane)
         held = story and f"holds {story}"
         if busy and busy.iteration:
             held = f"{busy.words(night.now)}, process {pids[busy.iteration]}"

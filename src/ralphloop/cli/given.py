@@ -55,9 +55,6 @@ def size(text: str) -> int:
     return int(float(match[1]) * _UNITS[(match[2] or "").upper()])
 
 
-DURATION, MONEY, COUNT, SIZE = duration, dollars, number, size
-
-
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:

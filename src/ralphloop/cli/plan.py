@@ -20,7 +20,7 @@ from ralphloop.agents.base import Inquiry
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.cli.config import settle_trust
-from ralphloop.cli.given import DURATION, FILE, MONEY, json_option
+from ralphloop.cli.given import FILE, dollars, duration, json_option
 from ralphloop.cli.steering import refuse_agent
 from ralphloop.cli.story_list import is_sample
 from ralphloop.config.load import load_config
@@ -74,8 +74,8 @@ _row = partial(output.row, width=10)
 @click.option("--ask", "must_ask", is_flag=True, help="Ask an agent also where it is a list.")
 @click.option("--agent", help="Which agent reads and proposes; else that of ralph.toml.")
 @click.option("--model", help="Which model it should use.")
-@click.option("--max-cost", type=MONEY, default="5", help="Dollars for all its starts; default 5.")
-@click.option("--max-time", type=DURATION, default="20m", help="For all its starts; default 20m.")
+@click.option("--max-cost", type=dollars, default="5", help="For all its starts; default 5.")
+@click.option("--max-time", type=duration, default="20m", help="For all its starts; default 20m.")
 @click.option("--questions", type=FILE, help="Write what it asks to this file, and end.")
 @click.option("--answers", type=FILE, help="That file, with your answers.")
 @click.option("--yes", is_flag=True, help="Write without asking; nothing proposed is run.")

@@ -15,7 +15,7 @@ import msgspec
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import elsewhere, output, steering
 from ralphloop.cli.config import agree_to, trusted_setup
-from ralphloop.cli.given import COUNT, DURATION, FILE, MONEY, json_option
+from ralphloop.cli.given import FILE, dollars, duration, json_option, number
 from ralphloop.config.load import load_config
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.interventions import Reopened
@@ -45,10 +45,10 @@ def _sets(flag: str, setting: str, words: str, kind: Any = str) -> Callable[[_Co
 
 _AGENTS = "Which agent: claude, codex, gemini, opencode, command, scripted."
 _COMMON = (
-    _sets("--max-iterations", "limits.max_iterations", "At most so many; 0: no limit.", COUNT),
-    _sets("--max-cost", "limits.max_cost_usd", "Dollars; 0: no limit.", MONEY),
-    _sets("--max-tokens", "limits.max_tokens", "Without cache reads; 0: no limit.", COUNT),
-    _sets("--max-time", "limits.max_time", "Wall clock, e.g. 8h; 0: no limit.", DURATION),
+    _sets("--max-iterations", "limits.max_iterations", "At most so many; 0: no limit.", number),
+    _sets("--max-cost", "limits.max_cost_usd", "Dollars; 0: no limit.", dollars),
+    _sets("--max-tokens", "limits.max_tokens", "Without cache reads; 0: no limit.", number),
+    _sets("--max-time", "limits.max_time", "Wall clock, e.g. 8h; 0: no limit.", duration),
     click.option("--until", "limits__until", metavar="HH:MM", help="End at that time, e.g. 07:00."),
     _sets("--agent", "agent.name", _AGENTS),
     _sets("--model", "agent.model", "Which model the agent should use."),
@@ -77,8 +77,8 @@ def common_options(command: _Command) -> _Command:
 @click.option("--continue", "resume", is_flag=True, help="Go on with the unfinished session.")
 @click.option("--detach", is_flag=True, help="Run in the background; log in .ralph/ralph.log.")
 @click.option("--monitor", is_flag=True, help="In tmux: the loop left, the monitor right.")
-@_sets("--calls", "limits.calls_per_hour", "Starts an hour; 0: no limit.", COUNT)
-@_sets("--lanes", "lanes.count", "So many stories at once, beside the checkout; 0: in it.", COUNT)
+@_sets("--calls", "limits.calls_per_hour", "Starts an hour; 0: no limit.", number)
+@_sets("--lanes", "lanes.count", "So many stories at once, beside the checkout; 0: in it.", number)
 @click.option("--story", "only", metavar="ID", help="Work on this story only.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and the first prompt; run nothing.")
 @click.option(

@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 from msgspec.structs import replace
 
 from ralphloop.cli import output
-from ralphloop.cli.given import COUNT, DURATION, MONEY, DefaultGroup, json_option
+from ralphloop.cli.given import DefaultGroup, dollars, duration, json_option, number
 from ralphloop.config.load import load_config
 from ralphloop.config.model import policy_of
 from ralphloop.core import breaker
@@ -55,7 +55,7 @@ def _lanes_now(_ctx: click.Context, _param: click.Parameter, typed: str) -> list
 
 _LANE = click.Option(
     ["--lane"],
-    type=COUNT,
+    type=number,
     shell_complete=_lanes_now,
     help="The story that this lane holds (`ralph lanes`).",
 )
@@ -96,7 +96,7 @@ retry = _wish("retry", _OPENS, click.Argument(["story"]))
 @click.command()
 @click.argument("story", required=False)
 @click.argument("text", nargs=-1)
-@click.option("--lane", type=COUNT, shell_complete=_lanes_now, help=_LANE.help)
+@click.option("--lane", type=number, shell_complete=_lanes_now, help=_LANE.help)
 def answer(story: str | None, text: tuple[str, ...], lane: int | None) -> str | None:
     """Answer what a story waits for; without words an editor opens, without a story all are shown.
 
@@ -130,9 +130,9 @@ def answer(story: str | None, text: tuple[str, ...], lane: int | None) -> str | 
 
 
 @click.command()
-@click.option("--cost", type=MONEY, help="Dollars to add.")
-@click.option("--tokens", type=COUNT, help="Tokens to add.")
-@click.option("--time", "more_time", type=DURATION, help="Time to add, such as 2h.")
+@click.option("--cost", type=dollars, help="Dollars to add.")
+@click.option("--tokens", type=number, help="Tokens to add.")
+@click.option("--time", "more_time", type=duration, help="Time to add, such as 2h.")
 def budget(cost: float | None, tokens: int | None, more_time: float | None) -> str:
     """Raise what the run may cost or use, or how long it may take."""
     if cost is tokens is more_time is None:
@@ -203,7 +203,7 @@ def refuse_agent(project: Project, kind: str) -> None:
 
 @click.command()
 @click.option(
-    "--timeout", default="30s", type=DURATION, show_default=True, help="How long to wait."
+    "--timeout", default="30s", type=duration, show_default=True, help="How long to wait."
 )
 def stop(timeout: float) -> str:
     """Ask the run to stop: the agent is ended, everything is recorded, nothing is lost."""
