@@ -159,8 +159,6 @@ def trusted_setup(options: Options) -> Setup:
     belief = belief_in(setup.project.journal)
     is_waived = setup.trusts_all and belief is Belief.FOREIGN
     if belief is not Belief.OURS and not is_waived:
-        if _marked():
-            insist(belief, setup.project.journal)
         _adopt(setup.project, belief)
     return setup
 
@@ -176,7 +174,7 @@ def settle_trust(setup: Setup) -> None:
     """A person's yes to what the settings may run: asked for on a terminal, else it ends here."""
     root, options = setup.project.root, setup.options
     if lacking := setup.lacking():
-        if options.trust or _marked() or not _said_yes(_question(root, lacking), "Trust them?"):
+        if options.trust or not _said_yes(_question(root, lacking), "Trust them?"):
             setup.insist_on_trust()
         agree(root, options.env, setup.grants)
     refuse_links(setup.project.directory)
@@ -225,10 +223,10 @@ def _grants(project: Project, prd: Path | None) -> tuple[Grant, ...]:
 
 
 def _said_yes(lines: Iterable[str], question: str, *, given: bool = False) -> bool:
-    """A person's yes to what is shown, on the terminal or by an option."""
+    """A person's yes to what is shown, by an option or on a terminal that is no agent's."""
     if given:
         output.emit_lines(lines)
-    elif sys.stdin.isatty() and sys.stderr.isatty():
+    elif sys.stdin.isatty() and sys.stderr.isatty() and not _marked():
         for line in lines:
             output.note(line)
         return click.confirm(question, default=False, err=True)
