@@ -5,7 +5,6 @@ that goes on takes the list from disk, so a story added now is part of the night
 """
 
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -16,13 +15,12 @@ import click
 import msgspec
 
 from ralphloop.cli import output
-from ralphloop.config.load import check_config
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import StoryList
 from ralphloop.core.run_state import Standing
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import ExitCode, InputError, UsageError
-from ralphloop.night.look import Position, arranged, look, story_file
+from ralphloop.night.look import Position, arranged, config_of, look, story_file
 from ralphloop.project import find_project, relative
 from ralphloop.stories import shapes
 from ralphloop.stories.documents import Entry
@@ -40,7 +38,7 @@ _INDENT = 5
 
 def _file() -> Path:
     project = find_project()
-    return story_file(project, None, check_config(project.root, env=os.environ)[0].config)
+    return story_file(project, None, config_of(project, None))
 
 
 @click.group(invoke_without_command=True)
@@ -225,15 +223,12 @@ def rm(story: str) -> None:
 def check(as_json: bool) -> int:
     """Say what the list is likely to be missing; ends with 1 where there is something."""
     path = _file()
-    found = list(remarks(load(path).list, story_text(path).listing))
-    if as_json:
-        output.emit_json([one._asdict() for one in found])
-    else:
-        for line in as_lines(found):
-            output.emit_lines(output.row("!", line, "yellow", width=2))
-        total = load(path).list.total
-        words = counted(len(found), "remark") if found else "nothing to remark"
-        output.emit_lines([f"{counted(total, 'story')} in {_name(path)}: {words}"])
+    listed = load(path).list
+    found = list(remarks(listed, story_text(path).listing))
+    words = counted(len(found), "remark") if found else "nothing to remark"
+    lines = [row for line in as_lines(found) for row in output.row("!", line, "yellow", width=2)]
+    lines += [f"{counted(listed.total, 'story')} in {_name(path)}: {words}"]
+    output.show(lines, [one._asdict() for one in found], as_json=as_json)
     return ExitCode.HALTED if found else ExitCode.COMPLETE
 
 
