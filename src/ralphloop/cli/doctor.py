@@ -112,7 +112,7 @@ def _examined(project: Project, env: Mapping[str, str]) -> Iterator[Sign]:
         changed = sum(origin != "default" for origin in loaded.origins.values())
         yield Sign("settings", Level.OK, f"valid; {changed} set, the others have their defaults")
     stories, seen = _stories(project, loaded.config)
-    yield from seen
+    yield seen
     listed, source = (stories.stories, Path(stories.source)) if stories else ((), None)
     if lacking := missing(grants_of(loaded, project.root, listed, source), project.root, env):
         words = f"{counted(len(lacking), 'line')} of this repository can run programs here"
@@ -159,21 +159,20 @@ def _repository(project: Project, config: Config, latest: RunRecord | None) -> I
     yield from (Sign("repository", *finding[:3]) for finding in findings)
 
 
-def _stories(project: Project, config: Config) -> tuple[StoryList | None, list[Sign]]:
+def _stories(project: Project, config: Config) -> tuple[StoryList | None, Sign]:
     try:
         path = story_file(project, None, config)
     except RalphError as error:
-        return None, [Sign("stories", Level.WARNING, error.message, error.next_step)]
+        return None, Sign("stories", Level.WARNING, error.message, error.next_step)
     try:
         stories = load(path).list
         for story in stories.stories:
             if not story.passes:
                 resolve_parent_spec(story, specs_dir=path.parent, repo_root=project.root)
     except RalphError as error:
-        wrong = Sign("stories", Level.ERROR, error.message, error.next_step, ExitCode.BAD_INPUT)
-        return None, [wrong]
+        return None, Sign("stories", Level.ERROR, error.message, error.next_step, error.exit_code)
     words = f"{counted(stories.total, 'story')}, {stories.passed} passed"
-    return stories, [Sign("stories", Level.OK, f"{relative(path, project.root)}: {words}")]
+    return stories, Sign("stories", Level.OK, f"{relative(path, project.root)}: {words}")
 
 
 def _checks(
