@@ -56,7 +56,7 @@ def demo(keep: Path | None) -> int:
     made |= {f"{name}.py": f'"""To {name}."""\n' for name in ("greet", "words", "shout")}
     make_repository(place, {**made, "test_start.py": _FIRST_TEST})
     output.emit_lines(_INTRODUCTION.splitlines())
-    output.flush()
+    sys.stdout.flush()
     code = run_there(place)
     if code not in (ExitCode.COMPLETE, ExitCode.BLOCKED):
         return code

@@ -164,7 +164,7 @@ def _tried(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[Argv]
                 more = f", {counted(passed, 'test')} passed" if passed else ""
                 more += ", but there is no test yet" * (result.status is CheckStatus.NO_TESTS)
                 output.emit_lines(_row("green", f"{command}, in {took}{more}", "green"))
-            output.flush()
+            sys.stdout.flush()
             yield argv
     output.emit_lines([""])
 

@@ -128,7 +128,7 @@ class _LogReader:
                     told, left = wait.id, format_duration(max(0.0, wait.until - time.time()))
                     words = f"{left}, until {clock_time(wait.until, time.time())}: {wait.reason}"
                     output.emit_lines(output.row("waiting", words, "yellow"))
-                    output.flush()
+                    sys.stdout.flush()
                 time.sleep(_STEP_S)
         run = self.journal.find_run(self.run.id) or self.run
         words = f"ended: {ended(run.decision, run.reason)}" if run.decision else "does not go on."
@@ -152,7 +152,7 @@ class _LogReader:
                     output.emit_bytes(chunk)
                 else:
                     output.emit_text(decoder.decode(chunk))
-                output.flush()
+                sys.stdout.flush()
             return
         story = label(record.story) if record.story else "the prompt"
         attempt = f", attempt {record.attempt}" if record.attempt > 1 else ""
@@ -160,7 +160,7 @@ class _LogReader:
         output.emit_lines([output.paint(f"iteration {record.n}: {story}{attempt}, {when}", "bold")])
         for lines in self._transcript(record):
             output.emit_lines(lines)
-            output.flush()
+            sys.stdout.flush()
         output.emit_lines(_footer(self._now(record), live=self._is_live()))
 
     def _transcript(self, record: IterationRecord) -> Iterator[Iterable[str]]:

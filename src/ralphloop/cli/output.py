@@ -124,10 +124,6 @@ def emit_bytes(chunk: bytes) -> None:
     sys.stdout.buffer.write(chunk)
 
 
-def flush() -> None:
-    sys.stdout.flush()
-
-
 def note(message: str) -> None:
     _beside(safe(message))
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import sys
 
 import click
 
@@ -89,5 +90,5 @@ def _print_address(devices: Devices) -> None:
         raise UsageError("the page of this project is not being served", "ralph serve")
     end = f"/{devices.kept.path}/?token={devices.ticket()}"
     output.emit_lines(f"{address}{end}" for address in devices.kept.addresses)
-    output.flush()
+    sys.stdout.flush()
     output.note("It lets one device in, once, within 15 minutes.")
