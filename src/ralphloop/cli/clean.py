@@ -200,11 +200,10 @@ def clean_lanes() -> None:
         Journal.open(project.journal, check=False) as journal,
     ):
         # Agents that a run which was killed has left in lanes; the iterations stay unfinished.
-        runs = journal.unfinished_runs()
-        left = [cut for run in runs for cut in journal.unfinished_iterations(run.id)]
         ended = [*lock.ended]
-        for cut in left:
-            ended += stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
+        for run in journal.unfinished_runs():
+            for cut in journal.unfinished_iterations(run.id):
+                ended += stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
         told = [f"ended {words}, left by a run that was killed" for words in ended]
         output.emit_lines(map(output.safe, chain(told, _cleaned(repo, journal))))
 
