@@ -277,14 +277,13 @@ def _asked(
     config, places = loaded.config.agent, agent_directories(project.root)
     rungs = [model for rung, model in config.rungs() if rung == name]
     is_wanted = bool(rungs) or name in config.fallback
-    by_project = {key for key in ("binary", "env") if loaded.origins[f"agent.{key}"] == CONFIG_NAME}
     settings = config if name == config.name else AgentSection()
+    sets_env = bool(settings.env) and loaded.origins["agent.env"] == CONFIG_NAME
     by_path = "/" in settings.binary or settings.binary.startswith("~")
     # The project says what is started, or with which environment.
-    is_theirs = (by_path and "binary" in by_project) or bool(settings.env and "env" in by_project)
-    if name not in AGENTS and any((place / f"{name}.toml").exists() for place in places):
-        is_theirs = True
-    if settings.env and "env" in by_project:
+    is_theirs = sets_env or (by_path and loaded.origins["agent.binary"] == CONFIG_NAME)
+    is_theirs |= name not in AGENTS and any((it / f"{name}.toml").exists() for it in places)
+    if sets_env:
         # But the project does not say where programs are looked for.
         rest = {key: value for key, value in settings.env.items() if key != "PATH"}
         settings = msgspec.structs.replace(settings, env=rest)
