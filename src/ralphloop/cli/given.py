@@ -14,7 +14,7 @@ Pairs = Sequence[tuple[str, str]]
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(B|KB|MB|GB|TB)?", re.IGNORECASE | re.ASCII)
 _UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
 FILE = click.Path(path_type=Path)
-_F = TypeVar("_F", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def duration(text: str) -> float:
@@ -62,11 +62,11 @@ def _pair(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def json_option(words: str) -> Callable[[_F], _F]:
+def json_option(words: str) -> Callable[[Command], Command]:
     return click.option("--json", "as_json", is_flag=True, help=words)
 
 
-def pairs_option(flag: str, words: str) -> Callable[[_F], _F]:
+def pairs_option(flag: str, words: str) -> Callable[[Command], Command]:
     told, name = f"{words} Repeatable.", "KEY=VALUE"
     return click.option(flag, "settings", multiple=True, type=_pair, metavar=name, help=told)
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import elsewhere, output, steering
 from ralphloop.cli.config import agree_to, trusted_setup
-from ralphloop.cli.given import FILE, dollars, duration, json_option, number
+from ralphloop.cli.given import FILE, Command, dollars, duration, json_option, number
 from ralphloop.config.load import load_config
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.interventions import Reopened
@@ -36,10 +36,9 @@ from ralphloop.text.plain import one_line
 
 _LONGEST_TITLE = 72
 _MOST_WORDS = 100_000
-_Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-def _sets(flag: str, setting: str, words: str, kind: Any = str) -> Callable[[_Command], _Command]:
+def _sets(flag: str, setting: str, words: str, kind: Any = str) -> Callable[[Command], Command]:
     return click.option(flag, setting.replace(".", "__"), type=kind, help=words)
 
 
@@ -63,7 +62,7 @@ _COMMON = (
 )
 
 
-def common_options(command: _Command) -> _Command:
+def common_options(command: Command) -> Command:
     """What every command that runs an agent over stories can be told."""
     for option in reversed(_COMMON):
         command = option(command)
