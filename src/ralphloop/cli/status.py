@@ -164,18 +164,17 @@ def status_data(night: Night) -> JsonValues:
     stories = night.story_list
     wait = night.wait if night.state is State.WAITING else None
     current = night.current if night.is_live else None
-    session: JsonValues = {"session_id": None, "started_at": None, "session": None}
-    session["iterations"] = []
+    session: JsonValues = {"session_id": None, "started_at": None, "iterations": []}
     if run is not None:
         with reading(night.project) as journal:
             every = journal.every_iteration(run.id, brief=True)
             session = iteration_list(run, night.session.state, every)
-        session["session"] = session_view(run, night.session.state, stories)
     return {
         "v": 1,
         "state": night.state,
         "project": str(night.project.root),
         **session,
+        "session": run and session_view(run, night.session.state, stories),
         "run": run
         and {
             **output.picked(run, "id", "status", "mode", "branch"),
