@@ -153,8 +153,7 @@ def add(
 
     path = _file()
     rearrange(path, arranged)
-    output.emit_lines([f"{label(made[0])} was added to {_name(path)}."])
-    _tell(path, only=made[0])
+    _tell(path, made[0], "added to")
 
 
 @stories.command()
@@ -180,8 +179,7 @@ def edit(story: str) -> None:
         path,
         lambda now, listing: [entry if one == position(listing, story) else one for one in now],
     )
-    output.emit_lines([f"{label(story)} was changed in {_name(path)}."])
-    _tell(path, only=story)
+    _tell(path, story, "changed in")
 
 
 @stories.command()
@@ -250,10 +248,11 @@ def is_sample(listing: Listing) -> bool:
     return all(raw in sample for raw in listing.entries)
 
 
-def _tell(path: Path, *, only: str) -> None:
-    """What is likely to be missing in the story that was just written."""
+def _tell(path: Path, story: str, how: str) -> None:
+    """That a story was written, and what it is likely to be missing."""
+    output.emit_lines([f"{label(story)} was {how} {_name(path)}."])
     found = remarks(load(path).list, story_text(path).listing)
-    for line in as_lines([one for one in found if one.story == only]):
+    for line in as_lines([one for one in found if one.story == story]):
         output.warn(line)
 
 
