@@ -270,3 +270,12 @@ def test_commands_and_options_are_completed(tmp_path: Path, run_ralph: RunRalph)
     assert "plain,status" in done.stdout
     assert "plain,stories" in done.stdout
     assert "plain,run" not in done.stdout
+
+
+def test_completing_behind_a_mistyped_command_is_no_error(
+    tmp_path: Path, run_ralph: RunRalph
+) -> None:
+    """A person in the middle of a line is not told off by a traceback."""
+    asked = {"_RALPH_COMPLETE": "bash_complete", "COMP_WORDS": "ralph bogus ", "COMP_CWORD": "2"}
+    done = run_ralph(cwd=tmp_path, env=asked)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -113,7 +113,8 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
+        is_word = not (ctx.resilient_parsing or args[0].startswith("-"))  # completing: no command
+        if is_word and args[0] not in COMMANDS:
             from difflib import get_close_matches
 
             name = args[0][:40]
