@@ -66,27 +66,6 @@ def first_complaint(stderr: str) -> str:
     return one_line(said[0]) if said else ""
 
 
-def plain_verdict(text: str, end: End) -> Verdict:
-    """What plain output means: by a CLI's own error sentence if it is one, else by exit code."""
-    text = text.strip()
-    if end.exit_code in _NOT_FOUND:
-        return Verdict(Outcome.STARTUP_ERROR, first_complaint(end.stderr) or "command not found")
-    if stopped := killed(end):
-        return stopped
-    if not text and not end.failed:
-        return Verdict(Outcome.EMPTY, "it ended without a word")
-    spoken = text.rsplit("\n", 1)[-1] if end.failed else text
-    if "\n" not in spoken and (meaning := sentence_verdict(spoken)):
-        return meaning
-    if not end.failed:
-        return Verdict(Outcome.COMPLETED, "it ended with an answer")
-    if text:
-        return Verdict(Outcome.ERROR, f"exit code {end.exit_code}")
-    complaint = first_complaint(end.stderr)
-    words = complaint or f"exit code {end.exit_code} without any output"
-    return sentence_verdict(complaint) or Verdict(Outcome.STARTUP_ERROR, words)
-
-
 def summarise(arguments: Document) -> str:
     """The one argument a person wants to see: file, command or pattern."""
     for key in _TELLING:
@@ -133,17 +112,31 @@ class Dialect:
         return self.used
 
     def verdict(self, end: End) -> Verdict:
-        return plain_verdict(self.words.text, end)
+        return self.plain_verdict(self.words.text, end)
 
     def plain_verdict(self, text: str, end: End) -> Verdict:
-        verdict = plain_verdict(text, end)
-        is_unclear = verdict.outcome is Outcome.STARTUP_ERROR and end.exit_code not in _NOT_FOUND
-        if not (is_unclear and self.complaint):
-            return verdict
-        lines = clean(end.stderr[-20_000:]).split("\n")
+        """What plain output means: by a CLI's own error sentence, else by the exit code."""
+        text, complaint = text.strip(), first_complaint(end.stderr)
+        if end.exit_code in _NOT_FOUND:
+            return Verdict(Outcome.STARTUP_ERROR, complaint or "command not found")
+        if stopped := killed(end):
+            return stopped
+        if not text and not end.failed:
+            return Verdict(Outcome.EMPTY, "it ended without a word")
+        spoken = text.rsplit("\n", 1)[-1] if end.failed else text
+        if "\n" not in spoken and (meaning := sentence_verdict(spoken or complaint)):
+            return meaning
+        if not end.failed:
+            return Verdict(Outcome.COMPLETED, "it ended with an answer")
+        if text:
+            return Verdict(Outcome.ERROR, f"exit code {end.exit_code}")
+        lines = clean(end.stderr[-20_000:]).split("\n") if self.complaint else ()
         errors = [line for line in lines if line.startswith(self.complaint)]
-        meaning = failure_verdict(errors[-1].removeprefix(self.complaint)) if errors else verdict
-        return verdict if meaning.outcome is Outcome.ERROR else meaning
+        meaning = failure_verdict(errors[-1].removeprefix(self.complaint)) if errors else None
+        if meaning and meaning.outcome is not Outcome.ERROR:
+            return meaning
+        words = complaint or f"exit code {end.exit_code} without any output"
+        return Verdict(Outcome.STARTUP_ERROR, words)
 
     def step(self, kind: str, summary: str, *, ok: bool | UnsetType = UNSET) -> None:
         self.steps.append(AgentStep(kind=kind, summary=one_line(summary), ok=ok))

@@ -10,7 +10,7 @@ for safety that comes with an answer leaves no trace at all.
 import re
 
 from ralphloop.core.model import Outcome, Usage
-from ralphloop.readers.base import Dialect, End, first_complaint, plain_verdict
+from ralphloop.readers.base import Dialect, End, first_complaint
 from ralphloop.readers.failures import Verdict, failure_verdict
 from ralphloop.readers.values import (
     Document,
@@ -124,7 +124,7 @@ class Gemini(Dialect):
         by_code = _by_exit_code("", end)
         if by_code is not None:
             return by_code
-        verdict = plain_verdict(text, end)
+        verdict = super().plain_verdict(text, end)
         code = _code_in(end.stderr[-20_000:]) if verdict.outcome is Outcome.STARTUP_ERROR else None
         return failure_verdict(_api_complaint(end.stderr), code) if code else verdict
 
