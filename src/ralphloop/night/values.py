@@ -251,18 +251,14 @@ class Night:
     def reasons(self) -> list[str]:
         return list(self.last.record.decision.reasons) if self.last else []
 
-    @property
+    @cached_property
     def counted(self) -> tuple[StoryLook, ...]:
         """The stories of the list; where it cannot be read, those the journal remembers."""
         listed = tuple(look for look in self.stories if look.is_listed)
         return listed or tuple(look for look in self.stories if look.story.id)
 
-    @cached_property
-    def _standings(self) -> Counter[Standing]:
-        return Counter(look.standing for look in self.counted)
-
-    def count(self, *standings: Standing) -> int:
-        return sum(self._standings[standing] for standing in standings)
+    def count(self, standing: Standing) -> int:
+        return sum(look.standing is standing for look in self.counted)
 
 
 def ended_words(outcome: str) -> str:
