@@ -99,7 +99,7 @@ class Watch:
         self.tail: Tail | None = None
 
     def look_again(self) -> tuple[Night, list[LoopEvent], bool] | None:
-        """How things stand, what is new, and whether it is another run; None where nothing is."""
+        """How things stand, what is new, and whether it is told anew; None where nothing is."""
         now = self._clock()
         around = abs(now - self._looked) >= _LOOK_AROUND_S
         if around:
@@ -174,9 +174,9 @@ class Watch:
         wanted = self._wanted or (holder.run if holder else "")  # it may only be about to begin
         run = journal.find_run(wanted) if wanted else journal.latest_run()
         known = before.run.id if before and before.run else ""
-        is_new_run = run is not None and run.id != known
+        anew = before is None or (run is not None and run.id != known)
         fresh: list[LoopEvent] = []
-        if run is not None and is_new_run:
+        if run is not None and anew:
             self._seq = 0
             fresh = journal.last_events(run.id, EVENTS_READ)
         elif run is not None and written:
@@ -184,7 +184,7 @@ class Watch:
         self._seq = fresh[-1].seq if fresh else self._seq
         small = [isinstance(it.what, AgentStep) and it.what.kind != "result" for it in fresh]
         little = (fresh and all(small)) or not written
-        if before and run and little and not (is_new_run or outside):
+        if before and run and little and not (anew or outside):
             pending = tuple(journal.pending_requests(run.id))
             self._night = replace(before, run=run, pending=pending)
         else:
@@ -193,7 +193,7 @@ class Watch:
             kept = (config, self._stories)
             self._night = look_at(self.project, journal, run, now=now, holder=holder, known=kept)
         self._follow(self._night)
-        return self._night, fresh, is_new_run
+        return self._night, fresh, anew
 
     def _follow(self, night: Night) -> None:
         newest = night.current

@@ -1,8 +1,7 @@
 """What the monitor knows (`Facts`); texts of agents and files are one bounded, clean line here."""
 
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -68,12 +67,7 @@ def nothing_known(project: Project, trouble: RalphError | None = None) -> Facts:
 
 
 class Source(Watch):
-    def __init__(
-        self, project: Project, *, run: str | None = None, clock: Callable[[], float] = time.time
-    ) -> None:
-        super().__init__(project, run=run, clock=clock)
-        self._facts: Facts | None = None
-        self._forget_events()
+    _facts: Facts | None = None
 
     def poll(self) -> Facts | None:
         """What is known now; None where nothing has changed."""
@@ -94,8 +88,8 @@ class Source(Watch):
         self._limit_words = ""
         self._telling = Narrator(verbosity=1)
 
-    def _taken_in(self, night: Night, fresh: Sequence[LoopEvent], is_new_run: bool) -> Facts:
-        if is_new_run:
+    def _taken_in(self, night: Night, fresh: Sequence[LoopEvent], anew: bool) -> Facts:
+        if anew:
             self._forget_events()
         for event in fresh:
             for told in self._telling.lines(event):
@@ -116,7 +110,7 @@ class Source(Watch):
         return Facts(
             night=night,
             stories=before.stories if before and same else story_rows(night),
-            log=before.log if before and not (fresh or is_new_run) else tuple(self._log),
+            log=before.log if before and not (fresh or anew) else tuple(self._log),
             actions=_actions(step for _, step in steps),
             answered=newest_step is not None and newest_step.kind == "result",
             last_output=max(signs, default=newest.started_at if newest else None),
