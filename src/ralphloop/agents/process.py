@@ -190,27 +190,26 @@ class _Run:
                 if now >= next_look:
                     next_look = now + house_s
                     self.tree.keep_house()
-                await self._look(probe, now)
+                self._cause, self._words = await self._look(probe, now)
         finally:
             await _cancel(exited, asked)
 
-    async def _look(self, probe: FileProbe | None, now: float) -> None:
+    async def _look(self, probe: FileProbe | None, now: float) -> tuple[Cause, str]:
+        """Why it has to be stopped now, if it has."""
         # Counted from its last visible step: background work may start a second turn.
-        quiet = now - self._last_step
-        if hint := self.reader.dialect.fatal_hint:
-            self._cause, self._words = Cause.FATAL, hint
-        elif self.reader.dialect.result_seen and quiet >= self.rules.after_result_grace_s:
-            self._cause = Cause.RESULT
-            self._words = "it had given its result and did not exit"
-        elif self._clocks.out_of_time:
-            self._cause = Cause.WALL_CLOCK
-            self._words = f"still running after {format_duration(self.rules.wall_s)}"
-        elif words := self.rules.is_over():
-            self._cause, self._words = Cause.OUT_OF_TIME, words
-        elif await self._clocks.is_stalled(now, probe):
-            limit = format_duration(self.rules.stall_s)
-            self._cause = Cause.STALLED
-            self._words = f"no output, no work, no file change for {limit}"
+        quiet, rules, said = now - self._last_step, self.rules, self.reader.dialect
+        if said.fatal_hint:
+            return Cause.FATAL, said.fatal_hint
+        if said.result_seen and quiet >= rules.after_result_grace_s:
+            return Cause.RESULT, "it had given its result and did not exit"
+        if self._clocks.out_of_time:
+            return Cause.WALL_CLOCK, f"still running after {format_duration(rules.wall_s)}"
+        if words := rules.is_over():
+            return Cause.OUT_OF_TIME, words
+        if await self._clocks.is_stalled(now, probe):
+            limit = format_duration(rules.stall_s)
+            return Cause.STALLED, f"no output, no work, no file change for {limit}"
+        return Cause.NONE, ""
 
     async def _settle(self) -> None:
         """After a normal exit: a moment for what it left running, then stop that too."""
