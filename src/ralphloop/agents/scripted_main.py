@@ -226,7 +226,7 @@ class Player:
     def _fail(self, words: str, error: str, status: int, **more: object) -> None:
         failure: dict[str, object] = {"api_error_status": status, **more}
         self._text(words)
-        said = self._message_of("<synthetic>", {"type": "text", "text": words})
+        said = {"model": "<synthetic>", "content": [{"type": "text", "text": words}]}
         self._event("assistant", message=said, error=error, is_api_error_message=True, **failure)
         self._result("success", "api_error", is_error=True, result=words, **failure)
         raise SystemExit(1)
@@ -240,21 +240,15 @@ class Player:
             event = {"type": kind, **fields, "session_id": self._session, "uuid": str(uuid.uuid4())}
             self.do_print(msgspec.json.encode(event).decode() + "\n")
 
-    def _message_of(self, model: str, content: Mapping[str, object]) -> dict[str, object]:
-        message = {"id": f"msg_{uuid.uuid4().hex[:20]}", "role": "assistant", "model": model}
-        usage = {"input_tokens": 0, "output_tokens": 0}
-        return {**message, "content": [content], "usage": usage}
-
     def _assistant(self, content: Mapping[str, object]) -> None:
         self._turns += 1
-        self._event("assistant", message=self._message_of("scripted", content))
+        self._event("assistant", message={"model": "scripted", "content": [content]})
 
     def _tool(self, name: str, call: dict[str, str], output: str, *, ok: bool = True) -> None:
         tool_id = f"toolu_{uuid.uuid4().hex[:20]}"
         self._assistant({"type": "tool_use", "id": tool_id, "name": name, "input": call})
         result = {"type": "tool_result", "tool_use_id": tool_id, "content": output}
-        message = {"role": "user", "content": [{**result, "is_error": not ok}]}
-        self._event("user", message=message)
+        self._event("user", message={"content": [{**result, "is_error": not ok}]})
 
     def _retry(self, error: str, status: int) -> None:
         counted = {"attempt": 1, "max_retries": 1, "error_status": status}
