@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ralphloop.core.totals import TOKENS, Usage
-from ralphloop.readers.values import Document, count_of, document_at, document_of, money_of
+from ralphloop.readers.values import Document, amount_of, count_of, document_at, document_of
 
 _OPEN_MESSAGES = 64  # messages that may still grow: subagents answer side by side
 
@@ -73,7 +73,7 @@ class ClaudeUsage:
         if not told.total_tokens:
             tokens = _tokens(document_at(result, "usage"), _STREAM_KEYS)
             told = msgspec.structs.replace(tokens, cost_usd=told.cost_usd)
-        total = money_of(result.get("total_cost_usd"))
+        total = amount_of(result.get("total_cost_usd"))
         self._reported = msgspec.structs.replace(
             told,
             cost_usd=total if total is not None else told.cost_usd or None,
@@ -91,6 +91,6 @@ def _of_models(models: Document) -> Usage:
     total = Usage(cost_usd=0.0)
     for value in models.values():
         model = document_of(value)
-        cost = money_of(model.get("costUSD"))
+        cost = amount_of(model.get("costUSD"))
         total += msgspec.structs.replace(_tokens(model, _MODEL_KEYS), cost_usd=cost)
     return total

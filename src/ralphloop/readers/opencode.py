@@ -10,10 +10,10 @@ from ralphloop.readers.base import Dialect, End
 from ralphloop.readers.failures import Verdict, failure_verdict
 from ralphloop.readers.values import (
     Document,
+    amount_of,
     count_at,
     count_of,
     document_at,
-    money_of,
     short_text_of,
     status_code_of,
     text_at,
@@ -143,5 +143,5 @@ def _of_step(part: Document) -> Usage:
         output_tokens=beyond if beyond > 0 else output + thoughts,
         cache_read_tokens=read,
         cache_write_tokens=written,
-        cost_usd=money_of(part.get("cost")),
+        cost_usd=amount_of(part.get("cost")),
     )

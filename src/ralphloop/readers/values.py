@@ -32,20 +32,17 @@ def status_code_of(value: object) -> int | None:
     return number if 100 <= number <= 599 else None
 
 
-def money_of(value: object) -> float | None:
-    """Dollars, or None where no price is named."""
+def amount_of(value: object) -> float | None:
+    """Dollars, or a part of something; None where none is named."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and 0 <= value < _MOST else None
+    return float(value) if 0 <= value < _MOST else None
 
 
 def share_of(value: object, whole: float = 1.0) -> float | None:
     """The used part of a whole, 1 where it is all of it, or None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if not -_MOST < value < _MOST:
-        return None
-    return min(max(value / whole, 0.0), 2.0)
+    amount = amount_of(value)
+    return None if amount is None else min(amount / whole, 2.0)
 
 
 def document_of(value: object) -> Document:
