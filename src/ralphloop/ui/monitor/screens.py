@@ -268,8 +268,9 @@ class Dialog(ModalScreen[str | None]):
                 yield Static("Enter sends it, Esc goes back", classes="hint", markup=False)
                 return
             with Horizontal():
-                yield Button(f"y  {asked.yes}", id="yes", compact=True, variant="error")
-                yield Button("n  Go back", id="no", compact=True)
+                yes, no = "screen.dismiss('yes')", "screen.dismiss(None)"
+                yield Button(f"y  {asked.yes}", "error", id="yes", action=yes, compact=True)
+                yield Button("n  Go back", action=no, compact=True)
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
@@ -278,7 +279,3 @@ class Dialog(ModalScreen[str | None]):
             self.dismiss(self._question.read(text) if text else None)
         except ValueError as error:
             self.query_one(".hint", Static).update(Content(f"Not so: {error}"))
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        self.dismiss("yes" if event.button.id == "yes" else None)
