@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ralphloop.core.model import ExitDecision
 from ralphloop.core.policy import (
     HOUR,
+    JUST_PAST_S,
     RESET_MARGIN_S,
     UNKNOWN_RESET_S,
     Extra,
@@ -22,12 +23,11 @@ from ralphloop.core.policy import (
     time_left,
 )
 from ralphloop.core.totals import Totals
-from ralphloop.readers.failures import JUST_PAST
 
 NOW = 1_794_775_000.0
 
 
-LONG_PAST = JUST_PAST.total_seconds()
+LONG_PAST = JUST_PAST_S
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from ralphloop.night.look import Listed, config_of, holder_of, listed, look_at, 
 from ralphloop.night.values import Night
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
-from ralphloop.readers.stream import Reader
 from ralphloop.room import open_regular
 from ralphloop.text.plain import one_line
 
@@ -57,7 +56,7 @@ class Tail:
 
     def __init__(self, path: Path, reader: str) -> None:
         self.path = path
-        self._reader: Reader = reader_for(reader)
+        self._reader = reader_for(reader)
         self._offset = 0
         self.usage = Usage()
         self.last_output: float | None = None

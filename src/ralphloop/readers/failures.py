@@ -148,7 +148,6 @@ _SPAN = any_case(
     r"\b(?:resets?|again|retry) (?:in|after) (?P<span>(?:\d{1,4} ?[a-z]{1,7}[ ,]{0,2}){1,4})"
 )
 _PART = any_case(r"(\d{1,4}) ?([dhms])")
-JUST_PAST = timedelta(seconds=JUST_PAST_S)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
@@ -203,5 +202,5 @@ def _from_clock(sentence: str, now: datetime) -> int | None:
         for day in (-1, 0, 1)
         for fold in (0, 1)  # where clocks are set back a time comes twice
     )
-    oldest = (now - JUST_PAST).timestamp()
+    oldest = now.timestamp() - JUST_PAST_S
     return min(moment for moment in moments if moment > oldest) + (0 if match["zone"] else 60)
