@@ -16,8 +16,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "ralphloop"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE = 500
-MOST_LINES = 41_400  # 40,000 is the goal: decision 062 says what the rest is for
-MOST_MODULES = 196
+MOST_LINES = 39_880
+MOST_MODULES = 194
 EXTRAS = ("ui/page/", "cli/serve.py")  # what only an extra installs is counted apart
 
 # A file name in several rooms stands for the same thing there: a command and what it commands, an
