@@ -66,8 +66,10 @@ class Snapshotter:
         left = self._index.take_up()
         self._indexed = left.tree if left else None  # tree of the private index as it stands
         self._head = left.head if left else None  # at the last look
-        self._latest = ""  # tree
+        self._finished: tuple[str, sorting.Files, str] = ("", {}, "")
         self._differing = 0  # paths git listed at the last look
+        self._trees: set[str] = set()  # measured by this process …
+        self._unread: set[str] = set()  # … with a placeholder at these paths
 
     def close(self) -> None:
         """Leave nothing behind that only this process needs."""
@@ -112,9 +114,12 @@ class Snapshotter:
         changes, counts = self._compared(Snapshot(tree=before), Snapshot(tree=after))
         if counts is None or len(changes) > _MAX_WEIGHED or any(b"-" in pair for pair in counts):
             return None
-        names = {name for it in changes for name in (it.before, it.after) if name}
-        if self.kept(names) != names:
+        if any(change.path in self._unread for change in changes):
             return None
+        if before not in self._trees:  # another process did, and it may have left some unread
+            names = {change.before for change in changes if change.before}
+            if self.kept(names) != names:
+                return None
         return sum(int(number) for pair in counts for number in pair)
 
     def _compared(
@@ -219,7 +224,7 @@ class Snapshotter:
         size = sum(file.stat().st_size for file in (*loose, *packs))
         if len(loose) <= MAX_LOOSE_OBJECTS and size <= MAX_STORE_BYTES:
             return
-        new, ours = "", filter(None, (self._indexed, self._latest))
+        new, ours = "", filter(None, (self._indexed, self._finished[2]))
         if trees := self._sizes("tree", (*keep, *ours)):
             (store / "pack").mkdir(exist_ok=True)
             # --missing: content too plentiful to keep is named in trees without being there
@@ -257,10 +262,14 @@ class Snapshotter:
         if self._indexed is None:
             self._indexed = self.git().line("write-tree", "--missing-ok")
         files = {**(plain or {}), **work.unread}
-        tree = self._index.with_files(self._indexed, files) if files else self._indexed
-        self._latest = tree
+        if self._finished[:2] != (self._indexed, files):
+            tree = self._index.with_files(self._indexed, files) if files else self._indexed
+            self._finished = self._indexed, files, tree
+        tree = self._finished[2]
         self._head, self._differing = report.head, len(report.entries)
         self._index.leave(self._indexed, report.head)
+        self._trees.add(tree)
+        self._unread |= set(map(os.fsdecode, work.unread))
         return Snapshot(tree=tree, head=report.head, branch=report.branch, notes=work.notes)
 
     def _dropped(self, report: StatusReport) -> frozenset[bytes]:
