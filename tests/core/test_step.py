@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ralphloop.core.grading import UNCHANGED
-from ralphloop.core.interventions import Answered, CommitRefused, StoryMoved
+from ralphloop.core.interventions import Answered, CommitRefused, SecondChance, StoryMoved
 from ralphloop.core.iteration import (
     AddProgress,
     CommitStory,
@@ -34,6 +34,7 @@ from ralphloop.core.progress import Footprint, Memory
 from ralphloop.core.proof import Trial
 from ralphloop.core.run_state import RunState, Standing, StoryState
 from ralphloop.core.step import Need, Step, needs, step
+from ralphloop.core.story_after import failure_text
 from ralphloop.core.totals import Totals
 from ralphloop.text.status_block import Status, StatusBlock, WorkType
 
@@ -103,6 +104,13 @@ def test_opinions_are_asked_for_where_somebody_has_one(policy: Policy, need: Nee
     """Last of all, of what is green and stands."""
     found = measured(checks=GREEN, doubts=(), trial=Trial())
     assert needs(RunState(), Start(story=STORY, tree="t0"), said(), found, policy) is need
+
+
+def test_nobody_is_asked_for_an_opinion_of_what_is_red() -> None:
+    """A claim that its checks refute needs no second doubt, which may cost money."""
+    found = measured(checks=RED, doubts=(), trial=Trial())
+    start = Start(story=STORY, tree="t0")
+    assert needs(RunState(), start, said(), found, Policy(doubts=True)) is None
 
 
 ASKABLE = Result(response=UNSAID, can_be_asked=True)
@@ -223,6 +231,29 @@ def test_an_answer_is_kept_with_the_question_it_answers() -> None:
         told = Answered(story="US-1", text="Blue.").applied(state, POLICY).story("US-1")
         assert [(one.text, one.question) for one in told.answers] == [("Blue.", question)]
         assert told.standing is Standing.OPEN
+
+
+def test_what_a_story_costs_adds_up() -> None:
+    """Every start of it is added, to the story and to its share of the run."""
+    state = RunState()
+    for cost in (0.5, 0.25):
+        response = msgspec.structs.replace(said().response, usage=Usage(cost_usd=cost))
+        state = take(state, measured(checks=RED, doubts=()), Result(response=response)).state
+    story = state.story("US-1")
+    assert (story.cost_usd, story.share.cost_usd) == (0.75, 0.75)
+
+
+def test_a_second_chance_begins_with_no_failed_attempt() -> None:
+    """What it used up before does not count against it again."""
+    tired = StoryState(standing=Standing.SET_ASIDE, attempts=3, share=Share(iterations=9))
+    story = SecondChance(story="US-1").after(tired)
+    assert (story.standing, story.attempts, story.share) == (Standing.OPEN, 0, Share())
+
+
+def test_several_red_checks_share_the_room_in_the_next_prompt() -> None:
+    """None of them pushes the others out."""
+    checks = tuple(msgspec.structs.replace(RED[0], name=n, output_tail=n * 90) for n in "ab")
+    assert failure_text(checks, 20) == f"$ a\n{'a' * 10}\n\n$ b\n{'b' * 10}"
 
 
 def test_a_story_remembers_where_it_began() -> None:
