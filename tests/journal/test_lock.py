@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -259,6 +260,19 @@ def test_only_the_session_itself_ends_its_lease(room: Path) -> None:
     with pytest.raises(ZeroDivisionError), last:
         raise ZeroDivisionError  # also where it fails
     assert read_holder(room) is None
+    acquire(room).release()
+
+
+def test_a_lease_ends_in_the_work_tree_also_where_our_directory_is_gone(room: Path) -> None:
+    """A check may have run `git clean -fdx` during the last turn."""
+    room.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(room.parent)], check=True)
+    last = hook_turn(
+        room, session="s-1", run="h1", now=NOON, lease_s=LEASE_S, goes_on=lambda: False
+    )
+    with last:
+        shutil.rmtree(room)
+    room.mkdir()
     acquire(room).release()
 
 

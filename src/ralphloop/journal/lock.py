@@ -167,11 +167,12 @@ def hook_turn(
     try:
         yield holder
     finally:
-        for place in held if live_holder(directory, now) == holder else ():
-            if not goes_on():
+        is_over, is_ours = not goes_on(), live_holder(directory, now) == holder
+        for place in held:
+            if is_over and read_holder(place) == holder:  # our directory itself may be gone
                 (place / HOLDER_NAME).unlink(missing_ok=True)
-                continue
-            _write_holder(place, holder._replace(pid=0))  # it was not killed
+            elif is_ours and not is_over:
+                _write_holder(place, holder._replace(pid=0))  # it was not killed
         for kernel in held.values():
             kernel.release()
 
