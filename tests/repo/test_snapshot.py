@@ -7,12 +7,14 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ralphloop.errors import RepositoryError
-from ralphloop.repo import snapshot, sorting
+from ralphloop.proc import run
+from ralphloop.repo import git, snapshot, sorting
 from ralphloop.repo.git import Git, printable
 from ralphloop.repo.work_tree import never_progress
 from tests.repo.sandbox import Sandbox, statuses
@@ -823,3 +825,19 @@ def test_nothing_changed_costs_at_most_twice_a_git_status(tmp_path: Path) -> Non
         assert measure.tree() == before
         ratios.append((time.perf_counter() - started) / status_s)
     assert min(ratios) < 2.0
+
+
+def test_an_answer_of_git_that_is_too_long_is_not_taken_for_the_whole(
+    box: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was cut off could be just what has to be put back."""
+    measure = box.snapshotter()
+    start = measure.tree()
+    for number in range(40):
+        box.write(f"src/{number}.py", "x\n")
+    after = measure.tree()
+    most = 2_000  # bytes, where the answer has some 4,000
+    monkeypatch.setattr(run, "MAX_OUTPUT", most)
+    monkeypatch.setattr(git, "run_command", partial(run.run_command, keep=most))
+    with pytest.raises(RepositoryError, match="more than can be read"):
+        measure.changes(start.tree, after.tree)

@@ -218,7 +218,8 @@ class PrivateIndex:
                 return answer
         # It cannot be held open, or somebody has ended it meanwhile.
         ended = self.git.attempt(*args, stdin=question)
-        return ended.stdout if ended.returncode == 0 else None
+        is_whole = ended.returncode == 0 and not (ended.overflowed or ended.timed_out)
+        return ended.stdout if is_whole else None
 
     def _let_go(self) -> None:
         while self._held:
