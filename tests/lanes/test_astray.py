@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ralphloop.lanes.meanwhile import names_it
 from tests.kill_points import to_be_killed_at
 from tests.lanes.yards import prompt, starts, stories_of, yard
 
@@ -269,3 +271,10 @@ def test_what_leads_back_into_the_checkout_is_refused(tmp_path: Path) -> None:
     link.symlink_to("../../packages/p")  # as workspaces link them: in the lane it is the lane's
     done = box.run("--lanes", "1")
     assert done.code == 0, done.text
+
+
+def test_many_hidden_files_cost_no_endless_search(tmp_path: Path) -> None:
+    """A tool that fills a hidden directory of the checkout must not hold up all lanes."""
+    transcript = tmp_path / "1.log"
+    transcript.write_text("nothing of that")
+    assert not names_it(transcript, tmp_path, (f".cache/{n}" for n in itertools.count()))

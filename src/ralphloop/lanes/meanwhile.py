@@ -17,6 +17,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -42,6 +43,7 @@ from ralphloop.stories.source import load, marked, read
 from ralphloop.text.plain import one_line, some
 
 _MOST_SAID = 10
+_MOST_PATHS = 10_000
 _MOST_READ = 4 << 20
 _CHUNK = 1 << 20
 _LONGEST_PATH = 1 << 13
@@ -272,7 +274,8 @@ def _moved(yard: Yard, lane: Lane, before: Surroundings) -> Iterator[str]:
 def names_it(transcript: Path, root: Path, paths: Iterable[str]) -> bool:
     """Whether the transcript names the place; hidden directories (tools, logs) are no sign."""
     plain, name = re.escape(os.fsencode(root)), re.escape(os.fsencode(root.name))
-    hidden = [re.escape(os.fsencode(path)) for path in paths if path.startswith(".")]
+    some_paths = islice(paths, _MOST_PATHS)  # each is a part of the pattern
+    hidden = [re.escape(os.fsencode(path)) for path in some_paths if path.startswith(".")]
     behind = b"|".join([rb"(?![\w.-]|/\.)", *(b"/" + path for path in hidden)])
     pattern = re.compile(rb"(?:" + plain + rb"|\.\./" + name + rb")(?:" + behind + rb")")
     with suppress(OSError), open_regular(transcript) as file:
