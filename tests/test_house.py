@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "ralphloop"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE = 500
-MOST_LINES = 39_890
+MOST_LINES = 39_920
 MOST_MODULES = 194
 EXTRAS = ("ui/page/", "cli/serve.py")  # what only an extra installs is counted apart
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ralphloop.core.iteration import Iteration, KeptAnswer, Result
 from ralphloop.core.model import Outcome, RateLimit, Response
 from ralphloop.core.totals import Window
+from ralphloop.readers import reader_for
 from ralphloop.text.status_block import Status, StatusBlock
 
 UNSAID = Response(reader="text", outcome=Outcome.COMPLETED, final_text="Worked.", text="Worked.")
@@ -50,3 +52,10 @@ def test_why_it_ended_is_said_by_who_ended_it(ours: str, theirs: str, words: str
 def test_a_short_answer_comes_back_as_it_was(answer: Response) -> None:
     """Its end with it: one that was cut off has words, and no last ones."""
     assert KeptAnswer.of(answer).response() == answer
+
+
+def test_where_no_limit_was_told_of_none_is_written_down() -> None:
+    """A night has thousands of answers, and most of them know nothing of limits."""
+    answer = reader_for("text").finish(exit_code=0)
+    assert b"rate_limit" not in msgspec.json.encode(answer)
+    assert b"rate_limit" not in msgspec.json.encode(KeptAnswer.of(answer))

@@ -11,6 +11,7 @@ import msgspec
 
 from ralphloop.core.grading import StoryVerdict
 from ralphloop.core.model import (
+    NO_LIMIT,
     Analysis,
     ChangedFiles,
     Decision,
@@ -195,7 +196,7 @@ class KeptAnswer(Response, kw_only=True):
             "denials": response.denials[:20],
             "resets_at": response.rate_limit.resets_at,
             "windows": response.rate_limit.windows,
-            "rate_limit": RateLimit(),
+            "rate_limit": NO_LIMIT,
         }
         return cls(**(msgspec.structs.asdict(response) | kept))
 

@@ -150,6 +150,9 @@ class RateLimit(Value, kw_only=True):
     windows: Windows = ()
 
 
+NO_LIMIT = RateLimit()  # by which what was told of none is left out where answers are kept
+
+
 class Response(Value, kw_only=True):
     """One agent start as its own output tells it."""
 
@@ -168,7 +171,7 @@ class Response(Value, kw_only=True):
     tool_calls: tuple[ToolCall, ...] = ()  # the last ones, bounded
     tool_call_count: int = 0
     denials: tuple[Denial, ...] = ()
-    rate_limit: RateLimit = RateLimit()
+    rate_limit: RateLimit = NO_LIMIT
     model_output: bool = False  # the model answered at all, so it was paid for
     retrying: bool = False  # the last event was a retry
     warnings: tuple[str, ...] = ()

@@ -12,7 +12,15 @@ import msgspec
 
 from ralphloop.core.analyzer import hear
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import Decision, ExitDecision, Outcome, ProcessEnd, RateLimit, Response
+from ralphloop.core.model import (
+    NO_LIMIT,
+    Decision,
+    ExitDecision,
+    Outcome,
+    ProcessEnd,
+    RateLimit,
+    Response,
+)
 from ralphloop.core.run_state import Standing
 from ralphloop.hook.turn import Answer, Call, Turn, blocked, told
 from ralphloop.loop.effects import apply_effects
@@ -147,7 +155,7 @@ def _broken_off(call: Call, turn: Turn) -> Response:
     return msgspec.structs.replace(
         response,
         model_output=response.usage.output_tokens > 0,
-        rate_limit=limit if outcome is Outcome.USAGE_LIMIT else RateLimit(),
+        rate_limit=limit if outcome is Outcome.USAGE_LIMIT else NO_LIMIT,
     )
 
 

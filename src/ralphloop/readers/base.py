@@ -12,7 +12,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ralphloop.core.events import AgentStep
-from ralphloop.core.model import Denial, Outcome, OutputFormat, RateLimit, Response, ToolCall, Usage
+from ralphloop.core.model import (
+    NO_LIMIT,
+    Denial,
+    Outcome,
+    OutputFormat,
+    RateLimit,
+    Response,
+    ToolCall,
+    Usage,
+)
 from ralphloop.readers.failures import Verdict, failure_verdict, reset_time, sentence_verdict
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.readers.values import Document, documents_at, text_at
@@ -91,7 +100,7 @@ class Dialect:
         self.steps: list[AgentStep] = []  # visible steps not yet handed out
         self.session_id: str | None = None
         self.model: str | None = None
-        self.rate_limit = RateLimit()
+        self.rate_limit = NO_LIMIT
         self.model_output = False
         self.retrying = False
         self.result_seen = False
