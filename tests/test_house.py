@@ -22,7 +22,7 @@ EXTRAS = ("ui/page/", "cli/serve.py")  # what only an extra installs is counted 
 
 # A file name in several rooms stands for the same thing there: a command and what it commands, an
 # agent and its reader, the values of a room.
-SAME_THING = set("base claude model run steering values".split())
+SAME_THING = set("base claude model run values".split())
 
 
 def test_the_whole_does_not_grow() -> None:

@@ -186,7 +186,9 @@ def test_limits_and_fewer_powers_ask_nothing(clone: Clone, change: tuple[str, st
     """A person's attention is a budget."""
     assert clone.ralph("trust", "--yes").returncode == 0
     clone.write("ralph.toml", SETTINGS.format(python=sys.executable).replace(*change))
-    assert "not agreed to" not in clone.ralph("trust").stdout
+    shown = clone.ralph("trust")
+    assert shown.returncode == 0
+    assert "not agreed to" not in shown.stdout
 
 
 def test_every_work_tree_inherits_it_and_another_clone_does_not(clone: Clone) -> None:
@@ -228,7 +230,9 @@ def test_the_yes_of_init_is_one_only_for_what_it_wrote(clone: Clone) -> None:
     assert clone.ralph("run").returncode == 77
     (clone.root / "ralph.toml").unlink()
     assert clone.ralph("init", "--yes", "--agent", "claude").returncode == 0
-    assert "not agreed to" not in clone.ralph("trust").stdout
+    shown = clone.ralph("trust")
+    assert shown.returncode == 0
+    assert "not agreed to" not in shown.stdout
 
 
 def test_a_declared_agent_is_agreed_to_line_by_line(clone: Clone) -> None:
@@ -247,7 +251,9 @@ def test_a_clones_hostile_verify_is_asked_about_and_an_honest_one_is_not(clone: 
     """What runs only code of the tree needs no yes of its own where such code is trusted."""
     assert clone.ralph("trust", "--yes").returncode == 0
     clone.stories(["pytest", "tests/test_new.py"], ["./scripts/prove.sh"], ["npm", "test"])
-    assert "not agreed to" not in clone.ralph("trust").stdout
+    shown = clone.ralph("trust")
+    assert shown.returncode == 0
+    assert "not agreed to" not in shown.stdout
     clone.stories(["sh", "-c", f"echo verify >> {clone.marks}"])
     clone.commit()
     assert clone.ralph("run").returncode == 77
@@ -300,6 +306,17 @@ def test_an_agent_cannot_agree(clone: Clone, words: tuple[str, ...]) -> None:
     )
     assert done.returncode == 64, done
     assert "an agent cannot agree" in done.stderr
+    assert clone.ralph("run").returncode == 77
+
+
+def test_an_agent_that_sets_up_agrees_to_nothing(clone: Clone) -> None:
+    """What `ralph init` makes for an agent is written, and waits for a person's yes."""
+    (clone.root / "ralph.toml").unlink()
+    clone.write("Makefile", "test:\n\t./check.sh\n")
+    clone.commit()
+    words = ("init", "--yes", "--agent", "claude")
+    assert clone.ralph(*words, env={"RALPH_AGENT_MARK": "other/1"}).returncode == 0
+    assert clone.ralph("trust").returncode == 77
     assert clone.ralph("run").returncode == 77
 
 

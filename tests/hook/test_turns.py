@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.journal.records import RunStatus
 from ralphloop.loop.runner import Patience
 from ralphloop.prompts import DEFAULT_INSTRUCTIONS
 from ralphloop.repo import checks as repo_checks
 from ralphloop.repo.checks import check_of
 from ralphloop.text.status_block import Status
-from tests.hook.support import Box, Json, box, done, report
+from tests.hook.support import RALPH, Box, Json, box, done, report
+from tests.starting import run_to_end
 
 CHECKED = '[checks]\ncommands = [["test", "-e", "one.txt"]]\nbaseline = "tolerate"\n'
 
@@ -306,3 +308,19 @@ def test_checks_longer_than_eight_minutes_are_not_run_in_a_hook(
     assert ran(Patience([long])) == ()
     assert slow.clock == 600
     assert len(Patience().run(checks[:1], tmp_path, stop=lambda: False)) == 1
+
+
+def test_a_loop_that_is_over_holds_nothing_where_its_own_note_of_that_is_gone(
+    tmp_path: Path,
+) -> None:
+    """Nobody could end the lease that would be left in git's directory."""
+    cleans = ["sh", "-c", "test ! -e one.txt || rm -f .ralph/holder.json"]
+    made = box(tmp_path / "r", stories=1, settings=f"[checks]\ncommands = {[cleans]}\n")
+    made.begin()
+    made.write("one.txt", "one\n")
+    made.stop(done(exit_signal=True))
+    assert made.run().status is RunStatus.COMPLETE
+    env = {**os.environ, **made.env, "PATH": "/usr/bin:/bin"}  # no agent is there to be started
+    started = run_to_end([*RALPH, "run"], given=b"", timeout=60, cwd=made.root, env=env)
+    assert b"holds this project" not in started.stderr
+    assert started.returncode != 75, started
