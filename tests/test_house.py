@@ -1,7 +1,4 @@
-"""Rules no linter sees: the size of the whole, names that mean one thing, pins that name no host.
-
-Whoever makes the house smaller lowers the ceilings.
-"""
+"""Rules no linter sees: names that mean one thing, pins that name no host, a page that is true."""
 
 from __future__ import annotations
 
@@ -15,23 +12,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "ralphloop"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-LONGEST_MODULE = 500
-MOST_LINES = 39_920
-MOST_MODULES = 194
-EXTRAS = ("ui/page/", "cli/serve.py")  # what only an extra installs is counted apart
 
 # A file name in several rooms stands for the same thing there: a command and what it commands, an
 # agent and its reader, the values of a room.
 SAME_THING = set("base claude model run values".split())
-
-
-def test_the_whole_does_not_grow() -> None:
-    """What is added must be made room for; the ceiling is lowered whenever the house shrinks."""
-    whole = [
-        path for path in MODULES if not path.relative_to(PACKAGE).as_posix().startswith(EXTRAS)
-    ]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in whole) <= MOST_LINES
-    assert len(whole) <= MOST_MODULES
 
 
 def test_a_file_name_means_one_thing() -> None:
@@ -51,16 +35,6 @@ def test_a_public_type_has_a_name_of_its_own() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 named[node.name].append(path.name)
     assert {name for name, where in named.items() if len(where) > 1} == set()
-
-
-def test_no_module_grows_too_long() -> None:
-    """A module that cannot be read in one sitting is split."""
-    too_long = {
-        str(path.relative_to(ROOT)): lines
-        for path in (ROOT / "src").rglob("*.py")
-        if (lines := path.read_text(encoding="utf-8").count("\n")) > LONGEST_MODULE
-    }
-    assert not too_long
 
 
 @pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
