@@ -48,6 +48,7 @@ class Deed(NamedTuple):
     ends: Literal["passes", "review"] = "passes"
     left_out: tuple[str, ...] = ()  # stays in the work tree, uncommitted, and is spoken of
     said: tuple[str, ...] = ()  # each is somewhere in what is printed
+    stays: tuple[str, ...] = ()  # ignored, and still in the work tree afterwards
 
     @property
     def expected(self) -> dict[str, Entry]:
@@ -356,6 +357,45 @@ DEEDS = (
         "with open('.gitignore', 'a') as file:\n    file.write('build/\\n')",
         TWO,
         {"new.txt": Entry("new\n")},
+    ),
+)
+
+# Rows that were added for the checkout: what git does with a file depends on who staged it.
+IN_THE_CHECKOUT = (
+    Deed(
+        "file becomes directory of ignored files",
+        "os.remove('thing')\nwrite('thing/__pycache__/x.pyc', 'built\\n')",
+        {**TWO, "thing": "file\n"},
+        {"thing": None},
+        stays=("thing/__pycache__/x.pyc",),
+    ),
+    Deed(
+        "stages a nested repository",
+        "write('nested/file.txt', 'nested\\n')\ngit('init', '-q', where='nested')\n"
+        "git('add', '-A', where='nested')\ngit('commit', '-q', '-m', 'n', where='nested')\n"
+        "write('beside.txt', 'beside\\n')\ngit('add', '-A')",
+        TWO,
+        {"beside.txt": Entry("beside\n")},
+        ends="review",
+        left_out=("nested/file.txt",),
+        said=("nested",),
+    ),
+    Deed(
+        "stages a large file",
+        "with open('large.bin', 'wb') as file:\n    file.truncate(60_000_000)\n"
+        "write('new.txt', 'new\\n')\ngit('add', '-A')",
+        TWO,
+        {"new.txt": Entry("new\n")},
+        left_out=("large.bin",),
+        said=("large.bin",),
+    ),
+    Deed(
+        "adds a submodule",
+        "write('../inner/file.txt', 'inner\\n')\ngit('init', '-q', where='../inner')\n"
+        "git('add', '-A', where='../inner')\ngit('commit', '-q', '-m', 'added', where='../inner')\n"
+        "git('submodule', 'add', '-q', '../inner', 'added')",
+        TWO,
+        {"added": Entry("added", COMMIT)},
     ),
 )
 

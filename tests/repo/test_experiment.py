@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ralphloop.repo import beneath
 from ralphloop.repo.experiment import MOST_PATHS, Swap, obstacle, put_back, split, swap_of, undo
 from ralphloop.repo.outside import excludes_changed, hidden, ignored_since, newly_imported
 from ralphloop.repo.runners import find_runner
@@ -77,23 +77,20 @@ def test_no_bytecode_of_the_other_side_is_taken_for_it(box: Sandbox) -> None:
     for path in one.swap.moved:
         os.utime(box.root / path, (soon, soon), follow_symlinks=False)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("ralphloop.repo.set_aside.scratch_index", _dated(soon, box))
+        patched.setattr("ralphloop.repo.beneath.move_in", _dated(soon))
         one.undo()
     assert int((box.root / "code.py").stat().st_mtime) != int(soon)
 
 
-def _dated(seconds: float, box: Sandbox) -> Callable[..., AbstractContextManager[object]]:
-    """Git that writes its files in that very second."""
+def _dated(seconds: float) -> Callable[..., None]:
+    """Files that are written in that very second."""
+    whole = beneath.move_in
 
-    class Writes:
-        def run(self, *_: object, **__: object) -> None:
-            os.utime(box.write("code.py", "old code\n"), (seconds, seconds))
+    def move_in(room: Path, name: str, root: Path, path: str, **how: bool) -> None:
+        whole(room, name, root, path, **how)
+        beneath.touch(root, path, seconds)
 
-    @contextmanager
-    def index(*_: object, **__: object) -> Iterator[Writes]:
-        yield Writes()
-
-    return index
+    return move_in
 
 
 def test_putting_back_twice_does_no_harm(box: Sandbox) -> None:

@@ -26,7 +26,7 @@ from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.project import Project
 from ralphloop.repo.checks import check_of, run_once
-from ralphloop.repo.experiment import Swap, obstacle, put_back, split, swap_of, undo
+from ralphloop.repo.experiment import Swap, covered, obstacle, put_back, split, swap_of, undo
 from ralphloop.repo.named import CANARY, canary, file_of, placed, sweep
 from ralphloop.repo.runners import FoundRunner, find_runner
 from ralphloop.repo.set_aside import ref_name
@@ -316,6 +316,7 @@ class _Lab:
             what=what,
             start=story.start.tree,
             end=story.end.tree,
+            covered=covered(repo.root, changes),
         )
         begins = ExperimentBegun(story=name, what=what, start=swap.start, end=swap.end)
         event = runner.made(begins, number)

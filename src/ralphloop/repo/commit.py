@@ -95,7 +95,7 @@ def commit_story(
         wanted.append(entry)
         if entry.is_new and _may_hold_secrets(repo.root / path):
             notes.append(f"{printable(path)} may hold a secret: look at it before you push")
-    _take_from_index(repo, unstaged)
+    take_from_index(repo, unstaged)
     return _commit(repo, wanted, message, tuple(notes[:20]))
 
 
@@ -295,7 +295,7 @@ def _stage(repo: Repository, entries: Iterable[StatusEntry]) -> _Staged:
             continue  # the agent staged it: the index has it as the work tree does
         is_here = path not in behind and _is_there(repo, entry)
         (here if is_here else gone).append(path)
-    _take_from_index(repo, gone)
+    take_from_index(repo, gone)
     if here:
         args = ("add", "--all", *PATHSPECS_ON_STDIN)
         specs = literal_pathspecs(here)
@@ -316,7 +316,7 @@ def _is_there(repo: Repository, entry: StatusEntry) -> bool:
     return not stat.S_ISDIR(found.st_mode) or entry.submodule.startswith("S")
 
 
-def _take_from_index(repo: Repository, paths: Iterable[str]) -> None:
+def take_from_index(repo: Repository, paths: Iterable[str]) -> None:
     """Have none of the paths in the index; `git add` knows no path that is in neither place."""
     gone = nul_ended(map(os.fsencode, paths))
     if not gone:

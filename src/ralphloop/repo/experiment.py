@@ -9,9 +9,7 @@ What is undone is moved, not copied: bringing it back takes no room on the disk.
 meanwhile: it is kept under a ref and named.
 """
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -20,9 +18,11 @@ from ralphloop.atomic import kill_point
 from ralphloop.core.model import Value
 from ralphloop.core.proof import is_test_path
 from ralphloop.errors import RepositoryError
+from ralphloop.repo import beneath
 from ralphloop.repo.git import printable
+from ralphloop.repo.private_git import blob_name
 from ralphloop.repo.runners import FoundRunner
-from ralphloop.repo.set_aside import keep_files, remove_file, write_files
+from ralphloop.repo.set_aside import keep_files, ref_name, write_files
 from ralphloop.repo.snapshot import Change, Snapshotter
 from ralphloop.repo.work_tree import Repository
 
@@ -95,6 +95,7 @@ class Swap(Value, kw_only=True):
     end: str  # the tree it left
     moved: dict[str, str] = msgspec.field(default_factory=dict)  # what is there now, and the blob
     added: dict[str, str] = msgspec.field(default_factory=dict)  # what is not, and the blob it was
+    covered: tuple[str, ...] = ()  # of these: where something else stands by now, a directory say
 
 
 def obstacle(measure: Snapshotter, changes: Sequence[Change]) -> str:
@@ -114,30 +115,46 @@ def obstacle(measure: Snapshotter, changes: Sequence[Change]) -> str:
     return ""
 
 
+def covered(root: Path, changes: Sequence[Change]) -> tuple[str, ...]:
+    """Paths that the story removed and where something stands that is on neither side."""
+    gone = (change.path for change in changes if change.after is None)
+    return tuple(path for path in gone if beneath.look_at(root, path) is not None)
+
+
 def swap_of(changes: Sequence[Change], **told: object) -> Swap:
     moved = {it.path: it.before or "" for it in changes if it.after is not None}
     added = {it.path: it.before or "" for it in changes if it.after is None}
     return Swap(**msgspec.convert(told, dict), moved=moved, added=added)
 
 
+_UNDER = "under-"  # what covers the place of an old file, by its number
+
+
 def undo(repo: Repository, measure: Snapshotter, swap: Swap, room: Path) -> None:
     """Move what the swap names out of the way, and write what was there before."""
     room.mkdir(parents=True, exist_ok=True)
+    for path in swap.added:
+        if part := beneath.obstacle_on_the_way(repo.root, path):
+            raise RepositoryError(f"{printable(part)} is where {printable(path)} had a directory")
+    path = ""
     try:
         for number, path in enumerate(swap.moved):
-            os.rename(repo.root / path, room / str(number))  # noqa: PTH104 - a link moves as itself
+            beneath.move_out(repo.root, path, room, str(number))
+        for number, path in enumerate(swap.covered):
+            beneath.move_out(repo.root, path, room, f"{_UNDER}{number}")
     except OSError as error:
         raise RepositoryError(f"{printable(path)} cannot be moved: {error.strerror}") from error
     kill_point("experiment.moved")
     old = [path for path, blob in (swap.moved | swap.added).items() if blob]
     if old:
-        write_files(repo, measure, swap.start, old)
+        ref = f"{ref_name(swap.run, swap.number, 'experiment')}-in-the-way"
+        write_files(repo, swap.start, old, ref=ref, objects=measure.object_variables())
         # Another second than that of the file it stands for: by it Python knows its bytecode.
         for number, path in enumerate(swap.moved):
-            with suppress(OSError):
-                now = (repo.root / path).lstat().st_mtime
-                if int(now) == int((room / str(number)).lstat().st_mtime):
-                    os.utime(repo.root / path, (now + 1, now + 1), follow_symlinks=False)
+            now = beneath.look_at(repo.root, path)
+            was = beneath.look_at(room, str(number))
+            if now and was and int(now.st_mtime) == int(was.st_mtime):
+                beneath.touch(repo.root, path, now.st_mtime + 1)
     kill_point("experiment.written")
 
 
@@ -145,22 +162,54 @@ def put_back(
     repo: Repository, measure: Snapshotter, swap: Swap, room: Path, ref: str
 ) -> tuple[str, ...]:
     """Everything as the story left it; the paths that somebody saved meanwhile, kept at `ref`."""
-    away = {path: room / str(number) for number, path in enumerate(swap.moved)}
-    out = [path for path, place in away.items() if os.path.lexists(place)]
-    places = {path: repo.root / path for path in (*out, *swap.added)}
-    there = [path for path, it in places.items() if it.is_file() and not it.is_symlink()]
-    names = os.fsencode("".join(f"{path}\n" for path in there))
-    found = measure.git().run("hash-object", "--stdin-paths", stdin=names) if there else b""
-    blobs, expected = zip(there, found.decode().split(), strict=True), swap.moved | swap.added
-    foreign = {path: places[path].read_bytes() for path, it in blobs if it != expected[path]}
+    moved = {path: str(number) for number, path in enumerate(swap.moved)}
+    under = {path: f"{_UNDER}{number}" for number, path in enumerate(swap.covered)}
+    away = {
+        path: name
+        for path, name in (moved | under).items()
+        if room.is_dir() and beneath.look_at(room, name) is not None
+    }
+    # What was not moved yet, or is back already, is what the story left.
+    empty = [path for path in swap.added if path not in under]
+    concerned = [*away, *empty]
+    foreign: dict[str, bytes] = {}
+    for path in concerned:
+        back = beneath.read(room, away[path]) if path in away else None
+        foreign |= _foreign(repo, measure, swap, path, back)
     if foreign:
         keep_files(repo, ref, foreign, "files that were saved while an experiment ran")
-    for path in swap.added:
-        remove_file(repo.root, path)
-    for path in out:
-        target = repo.root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        away[path].replace(target)
-        os.utime(target, follow_symlinks=False)  # newer than whatever was built meanwhile
+    for path in concerned:
+        beneath.clear(repo.root, path)
+    for path in empty:
+        beneath.remove(repo.root, path)  # and the directories that were made for it
+    for path, name in away.items():
+        beneath.move_in(room, name, repo.root, path)
+        beneath.touch(repo.root, path)  # newer than whatever was built meanwhile
         kill_point("experiment.returned")
     return tuple(foreign)
+
+
+def _foreign(
+    repo: Repository, measure: Snapshotter, swap: Swap, path: str, back: bytes | None
+) -> dict[str, bytes]:
+    """What stands at a path, or on the way to it, and is neither the old file nor the one to come.
+
+    What a swap wrote as a link comes from a tree: there is nothing to keep of it.
+    """
+    found = beneath.standing(repo.root, path)
+    found.pop(f"{path}{beneath.LINK}", None)
+    here = found.get(path)
+    if here is not None and (here == back or _is_blob(repo, measure, swap, path, here)):
+        del found[path]
+    return found
+
+
+def _is_blob(repo: Repository, measure: Snapshotter, swap: Swap, path: str, content: bytes) -> bool:
+    """Whether this is the content that the swap wrote there, in git's eyes."""
+    expected = (swap.moved | swap.added)[path]
+    if not expected:
+        return False
+    if blob_name(repo.object_format, content) == expected:
+        return True
+    asked = ("hash-object", "--stdin", f"--path={path}")  # other line endings, say
+    return measure.git().run(*asked, stdin=content).decode().strip() == expected

@@ -284,6 +284,12 @@ def object_variables(store: Path, objects: Path) -> dict[str, str]:
     return {"GIT_OBJECT_DIRECTORY": str(store), "GIT_ALTERNATE_OBJECT_DIRECTORIES": users}
 
 
+def blob_name(object_format: str, content: bytes) -> str:
+    """What git calls this content."""
+    body = b"blob %d\0%s" % (len(content), content)
+    return hashlib.new(object_format, body, usedforsecurity=False).hexdigest()
+
+
 def store_object(store: Path, object_format: str, content: bytes, kind: bytes = b"blob") -> str:
     """Write a loose object; cheaper than a process for each."""
     body = b"%s %d\0%s" % (kind, len(content), content)

@@ -15,16 +15,18 @@ own files are not undone: the mark is changed by whoever owns it.
 
 import os
 import re
+import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
-from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
+from ralphloop.repo import beneath
+from ralphloop.repo.commit import CommitStatus, commit_paths, take_from_index, with_trailers
 from ralphloop.repo.git import (
     PATHSPECS_ON_STDIN,
     Git,
@@ -34,7 +36,7 @@ from ralphloop.repo.git import (
     printable,
 )
 from ralphloop.repo.private_git import update_index
-from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter
+from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter, changes_between
 from ralphloop.repo.work_tree import OwnFiles, Repository, patiently, wait_for_locks
 
 LARGEST_SAVED_FILE = 100 * 1024 * 1024
@@ -65,16 +67,22 @@ class Aside(msgspec.Struct):
         self.start = self.measure.known(self.start)
         changes = self.measure.changes(self.start.tree, now.tree)
         kept = self.measure.kept(it.before for it in changes if it.before is not None)
+        self.left = []
         saved = []
         for change in changes:
-            reason = _unsaveable(self.repo.root / change.path) if change.after is not None else ""
-            if not reason and change.before is not None and change.before not in kept:
-                reason = "its earlier content was not kept"
+            reason = "" if change.is_submodule else self._why_not(change, kept)
             if reason:
                 self.left.append(f"{printable(change.path)} ({reason})")
             else:
                 saved.append(change)
         return saved
+
+    def _why_not(self, change: Change, kept: Container[str]) -> str:
+        """Why a change cannot be saved and taken back; empty where it can."""
+        if change.after is not None and (reason := _unsaveable(self.repo.root / change.path)):
+            return reason
+        is_known = change.before is None or change.before in kept
+        return "" if is_known else "its earlier content was not kept"
 
     def save(self, changes: list[Change], message: str, *onto: str) -> str:
         """A commit with the leftovers on top of these, or of the first head; its name."""
@@ -87,12 +95,25 @@ class Aside(msgspec.Struct):
 
     def restore(self, changes: list[Change]) -> None:
         """Put paths back to their state at the story's start, in work tree and index."""
-        for change in changes:
-            if change.before is None:
-                remove_file(self.repo.root, change.path)
-        if paths := [change.path for change in changes if change.before is not None]:
-            write_files(self.repo, self.measure, self.start.tree, paths)
+        restore_files(
+            self.repo,
+            self.start.tree,
+            changes,
+            ref=self.ref,
+            objects=self.measure.object_variables(),
+        )
         self.unstage()
+
+    def uncovered(self) -> list[Change]:
+        """New files that only the story's own rules of what is ignored had hidden."""
+        return [change for change in self.leftovers() if change.before is None]
+
+    def add(self, changes: list[Change], message: str) -> None:
+        """Save these as well, in the same commit as what was saved before."""
+        parents = (self.start.head,) if self.start.head is not None else ()
+        with scratch_index(self.repo, self.ref) as git:
+            update_index(git, [os.fsencode(change.path) for change in changes], [])
+            _keep(git, self.ref, message, *parents)
 
     def unstage(self) -> None:
         """Forget what the story staged, also what is in the work tree no more.
@@ -118,14 +139,16 @@ def set_aside(
     """Save what a story left behind and, where that is safe, clean up after it."""
     aside = Aside(repo, measure, start, ref_name(run, number))
     trailers = {"Ralph-Run": run, "Ralph-Story": story_id}
+    words = with_trailers(f"{story_id}: set aside", trailers)
     wait_for_locks(repo)
     changes = aside.leftovers()
     commit = repo.commit_of(aside.ref)
+    is_again = bool(commit)
     if commit:  # by an attempt that was interrupted: nothing but what it saved may be restored
         saved = frozenset(repo.paths_between(aside.start.head, commit))
         changes = [change for change in changes if change.path in saved]
     elif changes:
-        commit = aside.save(changes, with_trailers(f"{story_id}: set aside", trailers))
+        commit = aside.save(changes, words)
     obstacle = ""  # why the work tree must not be touched
     if dirty_at_start:
         obstacle = "the work tree was dirty when the run began"
@@ -136,6 +159,11 @@ def set_aside(
     problem = obstacle if commit else ""  # without leftovers there is nothing to clean
     if not obstacle:
         aside.restore(changes)
+        # Of an earlier attempt nobody can tell what a person made since.
+        if changes and not is_again and (uncovered := aside.uncovered()):
+            aside.add(uncovered, words)
+            aside.restore(uncovered)
+            changes += uncovered
         if repo.head() != (base := aside.start.head):
             # Undo what the agent committed: the work tree may be back where HEAD is not.
             theirs = (it for it in repo.paths_between(base, "HEAD") if it not in measure.own)
@@ -178,21 +206,84 @@ def _unsaveable(path: Path) -> str:
     return "too large to save" if path.stat().st_size > LARGEST_SAVED_FILE else ""
 
 
-def remove_file(root: Path, path: str) -> None:
-    """Delete a file that was not there before, and the directories it leaves empty."""
-    target = root / path
-    if any(parent.is_symlink() for parent in target.parents if parent.is_relative_to(root)):
-        return  # beyond a link nothing is ours
-    target.unlink(missing_ok=True)
-    with suppress(OSError):  # the first that is not empty, at last the root
-        os.removedirs(target.parent)
+def restore_files(
+    repo: Repository,
+    tree: str,
+    changes: Iterable[Change],
+    *,
+    ref: str,
+    objects: Mapping[str, str] | None = None,
+) -> None:
+    """Take these changes back in the work tree: each path as it was `before`, and as in `tree`.
+
+    What a submodule stood on is kept at `ref` in it; what stands in the way of a file at
+    `ref`-in-the-way.
+    """
+    files: list[str] = []
+    for change in changes:
+        if change.before is None:
+            # A repository of its own stays: nobody else may have what is in it.
+            if not _is_directory(repo.root, change.path):
+                beneath.remove(repo.root, change.path)
+        elif change.is_submodule:
+            _stand_submodule(repo, change.path, change.before, ref)
+        else:
+            files.append(change.path)
+    if files:
+        write_files(repo, tree, files, ref=f"{ref}-in-the-way", objects=objects)
 
 
-def write_files(repo: Repository, measure: Snapshotter, tree: str, paths: Iterable[str]) -> None:
+def _stand_submodule(repo: Repository, path: str, commit: str, ref: str) -> None:
+    """Bring a submodule back to a commit; where it stood is kept in it."""
+    git = msgspec.structs.replace(repo.git, cwd=repo.root / path).writing()
+    git = git.adapted(config=(f"core.hooksPath={os.devnull}",))
+    git.run("update-ref", ref, "HEAD")
+    git.run("reset", "--quiet", "--keep", commit)
+
+
+def write_files(
+    repo: Repository,
+    tree: str,
+    paths: Sequence[str],
+    *,
+    ref: str,
+    objects: Mapping[str, str] | None = None,
+) -> None:
+    """Write these files of a tree; what stood in their place is kept at `ref` and goes.
+
+    `objects` is where git finds the tree, where it is not the repository's own.
+    """
     # The objects of it may be ours alone, but the conversions are the user's.
-    with scratch_index(repo, tree, **measure.object_variables()) as git:
-        args = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
+    with scratch_index(repo, tree, **(objects or {})) as git:
+        written = Path(git.env["GIT_INDEX_FILE"]).with_name("files")
+        written.mkdir()
+        args = ("checkout-index", "--force", "--quiet", f"--prefix={written}/", "-z", "--stdin")
         git.run(*args, stdin=nul_ended(map(os.fsencode, paths)))
+        make_way(repo, [path for path in paths if _is_blocked(repo.root, path)], ref)
+        for path in paths:
+            beneath.move_in(written, path, repo.root, path, durable=False)
+
+
+def make_way(repo: Repository, paths: Iterable[str], ref: str) -> None:
+    """Have nothing at these paths nor on the way to them; what stood there is kept at `ref`."""
+    found: dict[str, bytes] = {}
+    blocked = list(paths)
+    for path in blocked:
+        found |= beneath.standing(repo.root, path)
+    if found:
+        keep_files(repo, ref, found, "files that stood in the place of others")
+    for path in blocked:
+        beneath.clear(repo.root, path)
+
+
+def _is_blocked(root: Path, path: str) -> bool:
+    """Whether a file cannot simply be put there: a directory, or no directory on the way."""
+    return _is_directory(root, path) or bool(beneath.obstacle_on_the_way(root, path))
+
+
+def _is_directory(root: Path, path: str) -> bool:
+    found = beneath.look_at(root, path)
+    return found is not None and stat.S_ISDIR(found.st_mode)
 
 
 def keep_files(repo: Repository, ref: str, files: Mapping[str, bytes], words: str) -> None:
@@ -201,7 +292,8 @@ def keep_files(repo: Repository, ref: str, files: Mapping[str, bytes], words: st
     with scratch_index(repo, *head) as git:
         for path, content in files.items():
             blob = git.run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
-            git.run("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
+            how = ("--add", "--replace", "--cacheinfo")
+            git.run("update-index", *how, f"100644,{blob},{path}")
         _keep(git, ref, with_trailers(words, {}), *head)
 
 
@@ -302,10 +394,12 @@ def take_out(
     repo: Repository, tree: str, message: str, *, also: Iterable[str], keep: tuple[str, str]
 ) -> None:
     """Commit that tree, with `also` as on disk; `keep`, a ref and its commit, saves the attempt."""
-    git, paths = repo.git.writing(), repo.paths_between("HEAD", tree)
-    git.run("update-ref", *keep)
-    onto_disk = ("restore", f"--source={tree}", "--worktree", *PATHSPECS_ON_STDIN)
-    git.run(*onto_disk, stdin=literal_pathspecs(paths))
+    ref, commit = keep
+    repo.git.writing().run("update-ref", ref, commit)
+    taken = changes_between(repo, tree, "HEAD")
+    restore_files(repo, tree, taken, ref=ref)
+    take_from_index(repo, [change.path for change in taken if change.before is None])
+    paths = [change.path for change in taken]
     made = commit_paths(repo, [*paths, *also], message)
     if made.status is CommitStatus.REFUSED:
         raise RepositoryError(

@@ -50,6 +50,7 @@ class Change(Value, frozen=True, kw_only=True):
     path: str  # bytes that are no UTF-8 are surrogates, as `os.fsencode` wants them
     before: str | None = None  # name of the content, for `contents`; None: it was added
     after: str | None = None  # None: it was deleted
+    is_submodule: bool = False  # before and after: then these are names of its commits
 
 
 class Snapshotter:
@@ -305,7 +306,15 @@ class PlainSnapshotter(Snapshotter):
 def _raw_changes(fields: list[bytes]) -> list[Change]:
     changes = []
     for meta, path in zip(fields[0::2], fields[1::2], strict=False):
-        _, _, before, after, status = meta.decode().split(" ")
+        old_mode, new_mode, before, after, status = meta.decode().split(" ")
         was, now = None if status == "A" else before, None if status == "D" else after
-        changes.append(Change(path=os.fsdecode(path), before=was, after=now))
+        is_submodule = (old_mode, new_mode) == (":160000", "160000")
+        changes.append(
+            Change(path=os.fsdecode(path), before=was, after=now, is_submodule=is_submodule)
+        )
     return changes
+
+
+def changes_between(repo: Repository, before: str, after: str) -> list[Change]:
+    """Every path in which two commits or trees of the repository differ."""
+    return _raw_changes(repo.git.run(*_RAW, before, after).split(b"\0"))
