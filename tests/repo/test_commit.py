@@ -64,7 +64,8 @@ def test_a_story_is_committed_with_subject_and_trailers(box: Sandbox) -> None:
     box.write("prd.json", '{"passes": true}')
     box.write("progress.txt", "## Iteration\n")
     done = _commit(box)
-    assert done == CommitResult(status=CommitStatus.COMMITTED, head=box.git("rev-parse", "HEAD"))
+    head = box.git("rev-parse", "HEAD")
+    assert done == CommitResult(status=CommitStatus.COMMITTED, head=head, commit=head)
     assert box.git("log", "-1", "--format=%s") == "US-1: Add the thing"
     assert box.git("log", "-1", "--format=%(trailers)").splitlines() == [
         "Ralph-Run: r1",

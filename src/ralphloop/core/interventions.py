@@ -159,6 +159,7 @@ class SentBack(Spoken, kw_only=True):
         if self.kept:
             words += f"\n\nThe earlier attempt is out of the branch and kept: git show {self.kept}"
         fresh = replace(story, start_tree="", start_head="", challenged=(), commitless=False)
+        fresh = replace(fresh, commit="")
         return fresh.taken_up(Answer(text=words))
 
 
@@ -219,6 +220,8 @@ class Committed(OfStory, kw_only=True):
     notes: tuple[str, ...] = ()
     commitless: bool = False
     differs: str = ""  # from what was checked, in words: a person should look
+    commit: str = ""  # its name: a hook may have taken our trailers from its message
+    iteration: int = 0  # it was made for
 
     def applied(self, state: RunState, policy: Policy) -> RunState:
         commits = state.commits + (not self.commitless)
@@ -227,7 +230,9 @@ class Committed(OfStory, kw_only=True):
     def after(self, story: StoryState) -> StoryState:
         reason = "; ".join(filter(None, (self.differs, story.reason, *self.notes)))
         grade = str(Grade.NEEDS_REVIEW) if self.differs else story.grade
-        return replace(story, reason=reason, grade=grade, commitless=self.commitless)
+        return replace(
+            story, reason=reason, grade=grade, commitless=self.commitless, commit=self.commit
+        )
 
 
 class CommitRefused(OfStory, kw_only=True):

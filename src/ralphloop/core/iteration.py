@@ -66,6 +66,7 @@ class CommitStory(Effect, kw_only=True, tag="commit"):
     title: str = ""
     grade: str = ""
     tree: str = ""  # that was checked; empty: nothing had changed
+    head: str = ""  # what the commit is made on; empty: not known
 
 
 AnyEffect = MarkStory | AddProgress | SaveLeftovers | CommitStory

@@ -223,6 +223,7 @@ class Evidence(Value, kw_only=True):
     files_changed: int | None = None
     commits: int | None = None
     tree: str | None = None
+    head: str = ""  # the commit HEAD stood on; empty: not known
     checks: tuple[CheckResult, ...] | None = None
     stories_passed: int | None = None
     work_files: tuple[str, ...] | None = None

@@ -71,6 +71,7 @@ class StoryState(Value, kw_only=True):
     lost: dict[str, str] = msgspec.field(default_factory=dict)  # heads that left the branch: words
     accepted: bool = False  # a person looked at it since it passed
     commitless: bool = False  # passed without a commit that HEAD must contain
+    commit: str = ""  # that was made for it; empty: not known, or none
     saved_ref: str = ""  # where the leftovers of a story set aside are
     cost_usd: float = 0.0
     unpriced: int = 0  # starts whose cost nobody knows

@@ -340,5 +340,10 @@ def _effects(story: StoryState, one: Assessment) -> Iterator[AnyEffect]:
     if named is not None and story.standing is Standing.SET_ASIDE:
         yield SaveLeftovers(story=named.id, tree=story.start_tree, head=story.start_head)
     if named is not None and passed and one.policy.commits:
-        checked = one.evidence.checked_tree
-        yield CommitStory(story=named.id, title=named.title, grade=story.grade, tree=checked)
+        yield CommitStory(
+            story=named.id,
+            title=named.title,
+            grade=story.grade,
+            tree=one.evidence.checked_tree,
+            head=one.evidence.head,
+        )

@@ -49,7 +49,8 @@ def story_after(now: StoryState, one: Assessment) -> StoryState:
     )
     if passed:
         proven = {"standing": Standing.PASSED, "grade": str(verdict.grade or "")}
-        return replace(state, **proven, failure="", findings=(), lost={}, commitless=False)
+        uncommitted = {"commitless": False, "commit": ""}
+        return replace(state, **proven, **uncommitted, failure="", findings=(), lost={})
     if now.standing is Standing.SET_ASIDE:
         return replace(state, reason=now.reason)
     waits = analysis.is_blocked

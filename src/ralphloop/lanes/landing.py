@@ -22,12 +22,11 @@ from ralphloop.journal.views import PROGRESS_VIEW, add_progress
 from ralphloop.lanes.worktrees import put_onto, stand, unsolved
 from ralphloop.lanes.yard import Lane, Yard, ready, saved
 from ralphloop.loop.begin import Round
-from ralphloop.loop.effects import apply_effects
+from ralphloop.loop.effects import apply_effects, made_for
 from ralphloop.loop.judging import Judgement, Measurement, judge, learn_from, record
 from ralphloop.loop.loop import TO_BE_CHECKED, has_passed
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
-from ralphloop.repo.commit import find_commit
 from ralphloop.repo.git import printable
 from ralphloop.repo.preflight import no_room
 from ralphloop.repo.set_aside import ref_name
@@ -156,6 +155,7 @@ def _look(landing: Runner, begun: Round, judged: Judgement, problem: str) -> Mea
     evidence = replace(
         judged.evidence,
         tree=after.tree,
+        head=after.head or "",
         checks=None,
         doubts=None,
         trial=None,
@@ -201,7 +201,11 @@ def again(yard: Yard, owing: IterationRecord) -> Steps[None]:
         runner = yard.lane(number).runner if number else landing
         yield from apply_effects(runner, owing.n, owing.effects)
         return
-    made = find_commit(place.repo, run=landing.run, iteration=owing.n)
+    made = any(
+        made_for(landing, place.repo, owing.n, effect)
+        for effect in owing.effects
+        if isinstance(effect, CommitStory)
+    )
     if not made and landing.tree().tree != owing.end_tree:
         work = place.repo.commit_of(ref_name(landing.run, owing.n, "lanes"))
         tip = yard.tip()

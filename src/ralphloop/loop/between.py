@@ -132,7 +132,7 @@ def _own_commits(journal: Journal, project: Project, story: str) -> list[str]:
         back = (it for it in made if isinstance(it.change, SentBack) and it.change.story == story)
         since = max((it.after for it in back), default=0)
         mine = (it for it in journal.every_iteration(run.id, brief=True) if it.n > since)
-        if shows := own_commits(mine, commits_of(project, run)).get(story):
+        if shows := own_commits(mine, commits_of(project, run, journal)).get(story):
             return shows
     return []
 

@@ -119,12 +119,12 @@ def second_chance(runner: Runner, story: str) -> SecondChance:
 
 def _commit(runner: Runner, repo: Repository, number: int, effect: CommitStory) -> Steps[None]:
     """Commit the story and land it; what could not be committed has not passed."""
-    from ralphloop.repo.commit import find_commit
-
     story, failure = effect.story, ""
-    if found := find_commit(repo, run=runner.run, iteration=number):
-        if differs := _difference(runner, effect, found, effect.tree):
-            runner.intervene(Committed(story=story, differs=differs))
+    if found := made_for(runner, repo, number, effect):
+        differs = _difference(runner, effect, found, effect.tree)
+        if differs or runner.session.story(story).commit != found:
+            made = Committed(story=story, differs=differs, commit=found, iteration=number)
+            runner.intervene(made)
     else:
         failure = yield from _committed(runner, repo, number, effect)
     if not failure:
@@ -144,6 +144,23 @@ def _commit(runner: Runner, repo: Repository, number: int, effect: CommitStory) 
         yield from _set_aside(runner, repo, number, leftovers)
 
 
+def made_for(runner: Runner, repo: Repository, number: int, effect: CommitStory) -> str:
+    """The commit that was made for an iteration already; empty where none was.
+
+    It says so itself, or we wrote its name down; where a hook rewrote the message and a crash left
+    no note, it is known by its parent and by what it holds.
+    """
+    from ralphloop.repo.commit import find_commit
+    from ralphloop.repo.outside import find_by_content
+
+    if found := find_commit(repo, run=runner.run, iteration=number):
+        return found
+    noted = runner.session.story(effect.story).commit
+    if noted and repo.git.contains(repo.head(), noted):
+        return noted
+    return find_by_content(repo, runner.measure, parent=effect.head, tree=effect.tree)
+
+
 def _committed(runner: Runner, repo: Repository, number: int, effect: CommitStory) -> Steps[str]:
     """Commit the story; why that came to nothing, in words."""
     from ralphloop.repo.commit import CommitStatus, commit_story, story_message
@@ -158,11 +175,14 @@ def _committed(runner: Runner, repo: Repository, number: int, effect: CommitStor
         return f"the commit was refused: {result.feedback}"
     # Where a hook rewrote files, what it left is checked now.
     checked = runner.measure.tree().tree if result.rewritten else effect.tree
+    is_nothing = result.status is CommitStatus.NOTHING
     runner.intervene(
         Committed(
             story=effect.story,
             notes=result.notes,
-            commitless=result.status is CommitStatus.NOTHING,
+            commitless=is_nothing,
+            commit=result.commit,
+            iteration=number,
             differs=_difference(runner, effect, result.head or "HEAD", checked),
         )
     )
@@ -266,5 +286,7 @@ def _unproven(runner: Runner, passed: dict[str, StoryState]) -> dict[str, str]:
         if proof is None:
             gone[story] = "no finished iteration in the journal made it pass"
         elif committed and repo and f"{proof.run}/{proof.n}" not in marks:
+            if state.commit and repo.git.contains(repo.head(), state.commit):
+                continue  # a hook took the mark from its message
             gone[story] = f"its commit is no longer in {branch}"
     return gone

@@ -140,6 +140,7 @@ def _measured(runner: Runner, begun: Round) -> Measurement:
         files_changed=changed.count,
         commits=commits,
         tree=after.tree,
+        head=after.head or "",
         work_files=work_files,
         changed=msgspec.structs.replace(changed, subjects=subjects),
         remarks=tuple(filter(None, said)),

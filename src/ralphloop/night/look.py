@@ -17,6 +17,7 @@ from ralphloop.config.load import check_config
 from ralphloop.config.model import Config
 from ralphloop.core import readable
 from ralphloop.core.events import LoopEvent
+from ralphloop.core.interventions import Committed
 from ralphloop.core.model import Circuit, Story, StoryList
 from ralphloop.core.planning import BUSY, assign, room_for
 from ralphloop.core.policy import HOUR
@@ -238,7 +239,7 @@ def recorded(project: Project, wanted: str | None) -> Iterator[Record | None]:
             held = one.standing is PatternStanding.HELD_BACK
             words = f" (ralph learnings why {one.id})" if held else f": {one.sentence}"
             told.append(f"{one.standing}{one.because}{words}")
-        yield Record(night, run, journal, commits_of(project, run), tuple(told))
+        yield Record(night, run, journal, commits_of(project, run, journal), tuple(told))
 
 
 def doubted(project: Project) -> str:
@@ -266,8 +267,8 @@ def find_run(journal: Queries, wanted: str | None) -> RunRecord | None:
     raise UsageError(f"{what} {wanted[:60]!r}", f"name one of: {names}" if names else "ralph run")
 
 
-def commits_of(project: Project, run: RunRecord) -> dict[int, str]:
-    """The commits we made for the iterations of a run, found by their trailers."""
+def commits_of(project: Project, run: RunRecord, journal: Queries) -> dict[int, str]:
+    """The commits we made for the iterations of a run, by their trailers or as we noted them."""
     from ralphloop.repo.commit import marked_commits
     from ralphloop.repo.git import Git
 
@@ -280,6 +281,13 @@ def commits_of(project: Project, run: RunRecord) -> dict[int, str]:
             name, _, number = mark.rpartition("/")
             if name == run.id and number.isdigit() and len(number) < 10:
                 found.setdefault(int(number), commit)
+        git = Git(project.root)
+        for made in journal.interventions(run.id):
+            one = made.change
+            if not isinstance(one, Committed) or not one.commit or one.iteration in found:
+                continue
+            if git.contains("HEAD", one.commit) or git.contains(run.branch, one.commit):
+                found[one.iteration] = one.commit
     return found
 
 

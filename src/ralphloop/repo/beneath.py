@@ -31,7 +31,7 @@ LINK = ".link"  # behind the name under which the words of a link are kept
 Found = dict[str, bytes]  # contents by paths from the root
 
 
-class Place(NamedTuple):
+class Spot(NamedTuple):
     """A name in a directory that is open."""
 
     directory: int
@@ -52,7 +52,7 @@ def _opened(directory: int | Path, name: str = "") -> Iterator[int]:
 
 
 @contextmanager
-def place_of(root: Path, path: str, *, make: bool = False) -> Iterator[Place]:
+def place_of(root: Path, path: str, *, make: bool = False) -> Iterator[Spot]:
     """Where a path is; OSError where the way there leads through something else."""
     *parents, name = path.split("/")
     with _opened(root) as top:
@@ -65,7 +65,7 @@ def place_of(root: Path, path: str, *, make: bool = False) -> Iterator[Place]:
                 inner = os.open(parent, _DIRECTORY, dir_fd=directory)
                 os.close(directory)
                 directory = inner
-            yield Place(directory, name)
+            yield Spot(directory, name)
         finally:
             os.close(directory)
 
@@ -140,14 +140,14 @@ def clear(root: Path, path: str) -> None:
         _take_down(place)
 
 
-def _gather(place: Place, path: str, found: Found) -> None:
+def _gather(place: Spot, path: str, found: Found) -> None:
     seen = _stat(place)
     if seen is None or len(found) >= _MOST_FILES:
         return
     if stat.S_ISDIR(seen.st_mode):
         with _opened(place.directory, place.name) as inner:
             for name in sorted(os.listdir(inner)):  # noqa: PTH208 - by its descriptor
-                _gather(Place(inner, name), f"{path}/{name}", found)
+                _gather(Spot(inner, name), f"{path}/{name}", found)
     elif stat.S_ISLNK(seen.st_mode):
         found[f"{path}{LINK}"] = _words_of(place)
     elif seen.st_size + sum(map(len, found.values())) <= _MOST_BYTES:
@@ -156,7 +156,7 @@ def _gather(place: Place, path: str, found: Found) -> None:
             found[path] = content
 
 
-def _take_down(place: Place) -> None:
+def _take_down(place: Spot) -> None:
     """Remove what is at a place, whatever it is."""
     seen = _stat(place)
     if seen is None:
@@ -166,14 +166,14 @@ def _take_down(place: Place) -> None:
         return
     with _opened(place.directory, place.name) as inner:
         for name in os.listdir(inner):  # noqa: PTH208 - by its descriptor
-            _take_down(Place(inner, name))
+            _take_down(Spot(inner, name))
     os.rmdir(place.name, dir_fd=place.directory)
 
 
 def move_out(root: Path, path: str, room: Path, name: str) -> None:
     """Move a file, a link or a directory as itself into a room of ours."""
     with place_of(root, path) as place, _opened(room) as there:
-        _move(place, Place(there, name), durable=True)
+        _move(place, Spot(there, name), durable=True)
 
 
 def move_in(room: Path, name: str, root: Path, path: str, *, durable: bool = True) -> None:
@@ -183,7 +183,7 @@ def move_in(room: Path, name: str, root: Path, path: str, *, durable: bool = Tru
         _opened(room / source_parent) as there,
         place_of(root, path, make=True) as place,
     ):
-        _move(Place(there, source), place, durable=durable)
+        _move(Spot(there, source), place, durable=durable)
 
 
 def touch(root: Path, path: str, seconds: float | None = None) -> None:
@@ -193,7 +193,7 @@ def touch(root: Path, path: str, seconds: float | None = None) -> None:
         os.utime(place.name, times, dir_fd=place.directory, follow_symlinks=False)
 
 
-def _move(source: Place, target: Place, *, durable: bool) -> None:
+def _move(source: Spot, target: Spot, *, durable: bool) -> None:
     try:
         os.replace(
             source.name, target.name, src_dir_fd=source.directory, dst_dir_fd=target.directory
@@ -205,13 +205,13 @@ def _move(source: Place, target: Place, *, durable: bool) -> None:
         os.unlink(source.name, dir_fd=source.directory)
 
 
-def _copy(source: Place, target: Place, *, durable: bool) -> None:
+def _copy(source: Spot, target: Spot, *, durable: bool) -> None:
     """The same file or link on another file system; it is there whole, or not at all."""
     found = os.stat(source.name, dir_fd=source.directory, follow_symlinks=False)
     is_link = stat.S_ISLNK(found.st_mode)
     if not is_link and not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EXDEV, "it is on another file system, and no file", source.name)
-    draft = Place(target.directory, temporary_name())
+    draft = Spot(target.directory, temporary_name())
     try:
         if is_link:
             words = os.readlink(source.name, dir_fd=source.directory)
@@ -227,7 +227,7 @@ def _copy(source: Place, target: Place, *, durable: bool) -> None:
         raise
 
 
-def _copy_content(source: Place, target: Place, mode: int, *, durable: bool) -> None:
+def _copy_content(source: Spot, target: Spot, mode: int, *, durable: bool) -> None:
     reading = os.open(source.name, _FILE, dir_fd=source.directory)
     with os.fdopen(reading, "rb") as old:
         writing = os.open(target.name, _NEW, mode, dir_fd=target.directory)
@@ -240,14 +240,14 @@ def _copy_content(source: Place, target: Place, mode: int, *, durable: bool) -> 
                 os.fsync(new.fileno())
 
 
-def _stat(place: Place) -> os.stat_result | None:
+def _stat(place: Spot) -> os.stat_result | None:
     try:
         return os.stat(place.name, dir_fd=place.directory, follow_symlinks=False)
     except FileNotFoundError:
         return None
 
 
-def _content(place: Place) -> bytes | None:
+def _content(place: Spot) -> bytes | None:
     """What a regular file holds; None for anything else."""
     found = _stat(place)
     if found is None or not stat.S_ISREG(found.st_mode):
@@ -257,5 +257,5 @@ def _content(place: Place) -> bytes | None:
         return file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
-def _words_of(place: Place) -> bytes:
+def _words_of(place: Spot) -> bytes:
     return os.fsencode(os.readlink(place.name, dir_fd=place.directory))

@@ -39,7 +39,7 @@ from ralphloop.repo.git import (
     printable,
 )
 from ralphloop.repo.reports import plain_text
-from ralphloop.repo.work_tree import OwnFiles, Repository, patiently, wait_for_locks
+from ralphloop.repo.work_tree import OwnFiles, Repository, is_name, patiently, wait_for_locks
 from ralphloop.room import read_regular
 from ralphloop.text.plain import one_line
 
@@ -47,9 +47,16 @@ LARGEST_NEW_FILE = 50 * 1024 * 1024
 MAX_SUBJECT = 120
 _MAX_TRAILER = 200
 _MAX_SAID = 4_000
+_MOST_COMMITS = 50  # of others, made in the very moment
 _COMMITTABLE = (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR)
 _READ_FOR_SECRETS = 256 * 1024
 _SAMPLES = (".dist", ".example", ".sample", ".template")
+
+_RAW = ("--raw", "-z", "--no-renames", "--no-abbrev")
+_CHANGED = ("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty")
+_Staged = dict[str, str]  # path to mode and content
+_NOTHING = "000000"  # the mode of a path that is gone
+_REPOSITORY = "a repository of its own"
 
 
 class CommitStatus(StrEnum):
@@ -61,6 +68,7 @@ class CommitStatus(StrEnum):
 class CommitResult(Value, frozen=True, kw_only=True):
     status: CommitStatus
     head: str | None = None  # afterwards
+    commit: str = ""  # that was made; empty: none, or a hook took it away again
     rewritten: bool = False  # a hook changed what is committed: check again
     feedback: str = ""
     notes: tuple[str, ...] = ()  # what was left out, and what a person should look at
@@ -126,7 +134,7 @@ def _commit(
         only = {} if is_all else ours
         ended, hook, said = _try(repo, message, only)
         ended_well = ended.returncode == 0 and not ended.timed_out
-        if made := _made(repo, message, head, ended_well=ended_well):
+        if made := _made(repo, message, ours, head, ended_well=ended_well):
             if repo.git.box and repo.signs_commits():
                 made = made[0], _signed(repo, made[1])
             states = _states(repo.git.run("diff-tree", "-r", *_RAW, *made))
@@ -134,8 +142,13 @@ def _commit(
             if rewritten and only:
                 # A partial commit leaves the user's index behind its hooks.
                 _stage(repo, _differing(repo, paths))
-            status = CommitStatus.COMMITTED
-            return CommitResult(status=status, head=made[1], rewritten=rewritten, notes=notes)
+            return CommitResult(
+                status=CommitStatus.COMMITTED,
+                head=made[1],
+                commit=_on_top(repo, *made),
+                rewritten=rewritten,
+                notes=notes,
+            )
         # A hook may have rewritten one of our files after it was staged.
         changed = repo.git.names(*_CHANGED) if hook else ()
         again = not ours.keys().isdisjoint(changed)
@@ -146,7 +159,7 @@ def _commit(
 
 
 def _made(
-    repo: Repository, message: str, head: str | None, *, ended_well: bool
+    repo: Repository, message: str, ours: _Staged, head: str | None, *, ended_well: bool
 ) -> tuple[str, str] | None:
     """What a commit of ours was made from, and the commit; HEAD may be somebody else's by now."""
     now = repo.head()
@@ -154,13 +167,32 @@ def _made(
         marks = [line for line in message.splitlines() if line.startswith("Ralph-")]
         args = ("log", "--max-count=1", "--format=%H", "--fixed-strings", "--all-match")
         wanted = (*args, *(f"--grep={mark}" for mark in marks), f"{head}..{now}", "--")
-        if found := repo.git.line(*wanted):
+        if found := repo.git.line(*wanted) or _made_of(repo, ours, f"{head}..{now}"):
             return f"{found}~1", found
         if not ended_well:
             return None
     # Where nobody is beside us, a new HEAD means that only what comes after a commit went wrong.
     made = ended_well or now != head
     return (head or repo.empty_tree(), now or "HEAD") if made else None
+
+
+def _on_top(repo: Repository, parent: str, commit: str) -> str:
+    """The commit, where it stands on just what ours was made on; empty where it does not."""
+    name, *parents = repo.git.line("rev-list", "--parents", "--max-count=1", commit).split()
+    if not parents:
+        return name if parent == repo.empty_tree() else ""
+    made_on = parent if is_name(parent) else repo.commit_of(parent)
+    return name if parents == [made_on] else ""
+
+
+def _made_of(repo: Repository, ours: _Staged, span: str) -> str:
+    """The newest of these commits that changes just what we had staged; empty: none does."""
+    commits = repo.git.line("rev-list", f"--max-count={_MOST_COMMITS}", "--no-merges", span, "--")
+    for commit in commits.splitlines():
+        changed = repo.git.run("diff-tree", "-r", *_RAW, f"{commit}~1", commit)
+        if _states(changed) == ours:
+            return commit
+    return ""
 
 
 def _signed(repo: Repository, commit: str) -> str:
@@ -274,13 +306,6 @@ def _may_hold_secrets(path: Path) -> bool:
     except OSError:
         return False  # gone again, or a directory
     return redact_bytes(start) != start
-
-
-_RAW = ("--raw", "-z", "--no-renames", "--no-abbrev")
-_CHANGED = ("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty")
-_Staged = dict[str, str]  # path to mode and content
-_NOTHING = "000000"  # the mode of a path that is gone
-_REPOSITORY = "a repository of its own"
 
 
 def _stage(repo: Repository, entries: Iterable[StatusEntry]) -> _Staged:

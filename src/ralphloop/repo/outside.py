@@ -14,6 +14,7 @@ from ralphloop.repo.snapshot import GENERATED, Snapshot, Snapshotter
 from ralphloop.repo.work_tree import Repository
 
 _MOST_ASKED = 500
+_MOST_COMMITS = 1_000
 _MOST_FILES = 5_000
 _MOST_NAMED = 5
 _LARGEST_SOURCE = 256 * 1024
@@ -66,6 +67,23 @@ def differing(
                 continue
         differ.append(printable(it.path))
     return differ
+
+
+def find_by_content(repo: Repository, measure: Snapshotter, *, parent: str, tree: str) -> str:
+    """The commit on top of `parent` that holds `tree`, apart from our own files; empty: none."""
+    now = repo.head()
+    if not parent or not tree or now in (None, parent) or not measure.has(tree):
+        return ""
+    span = ("rev-list", "--parents", f"--max-count={_MOST_COMMITS}", f"{parent}..{now}", "--")
+    ended = repo.git.attempt(*span)
+    for line in ended.stdout.decode().splitlines() if ended.returncode == 0 else ():
+        commit, *parents = line.split()
+        if parents != [parent]:
+            continue
+        changes = measure.changes(tree, f"{commit}^{{tree}}")
+        if all(change.path in measure.own for change in changes):
+            return commit
+    return ""
 
 
 def excludes_changed(repo: Repository, since: float) -> bool:
