@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ralphloop.repo import beneath
-from ralphloop.repo.experiment import MOST_PATHS, Swap, obstacle, put_back, split, swap_of, undo
+from ralphloop.repo.experiment import (
+    MOST_PATHS,
+    Swap,
+    covered,
+    obstacle,
+    put_back,
+    split,
+    swap_of,
+    undo,
+)
 from ralphloop.repo.outside import excludes_changed, hidden, ignored_since, newly_imported
 from ralphloop.repo.runners import find_runner
 from ralphloop.repo.snapshot import Change, Snapshotter
@@ -91,6 +101,59 @@ def _dated(seconds: float) -> Callable[..., None]:
         beneath.touch(root, path, seconds)
 
     return move_in
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """A directory on another file system than the repository's."""
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is one file system only")
+    with tempfile.TemporaryDirectory(dir=memory, prefix="ralph-test-") as place:
+        yield Path(place)
+
+
+def test_files_are_copied_to_another_file_system(box: Sandbox, elsewhere: Path) -> None:
+    """What cannot be renamed is copied there and back: bytes, modes and links, and nothing left."""
+    one = Exchange(box)
+    one.room = elsewhere / "room"
+    one.undo()
+    assert one.measure.tree().tree == one.start.tree
+    assert one.back() == ()
+    assert one.measure.tree().tree == one.end.tree
+    assert (box.root / "link").readlink() == Path("code.py")
+    assert list(one.room.iterdir()) == []
+    assert not list(box.root.rglob("*.tmp"))
+
+
+def test_a_copy_that_was_cut_off_is_nothing_that_somebody_saved(
+    box: Sandbox, elsewhere: Path
+) -> None:
+    """Killed between the copy and the removal, both are the same file."""
+    one = Exchange(box)
+    one.room = elsewhere / "room"
+    one.room.mkdir()
+    (one.room / "0").write_bytes((box.root / next(iter(one.swap.moved))).read_bytes())
+    assert one.back() == ()
+    assert one.measure.tree().tree == one.end.tree
+
+
+def test_a_directory_in_the_place_of_a_removed_file_is_there_again(box: Sandbox) -> None:
+    """Prose and ignored files are on no side: they leave with their directory and come back."""
+    one = Exchange(box)
+    box.write("gone.py/notes.md", "prose\n")
+    box.write("gone.py/__pycache__/x.pyc", "built\n")
+    one.end = one.measure.tree()
+    changes = [it for it in one.changes if it.path == "gone.py"]
+    told = {"run": "run", "number": 1, "what": "all", "start": one.start.tree}
+    under = covered(box.root, changes)
+    one.swap = swap_of(changes, **told, end=one.end.tree, covered=under)
+    one.undo()
+    assert box.read("gone.py") == "was here\n"
+    for _ in range(2):  # twice does no harm
+        assert one.back() == ()
+        assert box.read("gone.py/notes.md") == "prose\n"
+        assert box.read("gone.py/__pycache__/x.pyc") == "built\n"
 
 
 def test_putting_back_twice_does_no_harm(box: Sandbox) -> None:
