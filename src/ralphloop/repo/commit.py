@@ -16,7 +16,8 @@ can start a second paragraph or fake a trailer.
 import os
 import stat
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
@@ -27,6 +28,7 @@ from ralphloop.errors import RepositoryError
 from ralphloop.proc.run import CommandEnd
 from ralphloop.redaction import redact, redact_bytes
 from ralphloop.repo.git import (
+    ANYHOW,
     PATHSPECS_ON_STDIN,
     Git,
     StatusEntry,
@@ -77,38 +79,51 @@ def commit_story(
         obstacle = f"a {operation} is in progress in the repository: finish or abort it"
     if obstacle:  # left half done by the agent: a commit would seal it
         return CommitResult(status=CommitStatus.REFUSED, head=repo.head(), feedback=obstacle)
-    wanted, notes = set[str](), list[str]()
+    wanted: list[StatusEntry] = []
+    unstaged: list[str] = []
+    notes: list[str] = []
+    modules = _named_submodules(repo, entries)
     for entry in entries:
         path = os.fsdecode(entry.path)
         if path in own or path in leave:
             continue
-        if reason := _left_out(repo, entry):
+        if reason := _left_out(repo, entry, modules):
             notes.append(f"not committed: {printable(path)} ({reason})")
+            if entry.staged == "A":
+                unstaged.append(path)
             continue
-        wanted.add(path)
-        if entry.is_untracked and _may_hold_secrets(repo.root / path):
+        wanted.append(entry)
+        if entry.is_new and _may_hold_secrets(repo.root / path):
             notes.append(f"{printable(path)} may hold a secret: look at it before you push")
-    return _commit(repo, frozenset(wanted), message, tuple(notes[:20]))
+    _take_from_index(repo, unstaged)
+    return _commit(repo, wanted, message, tuple(notes[:20]))
 
 
 def commit_paths(repo: Repository, paths: Iterable[str], message: str) -> CommitResult:
     """Commit those of the given paths that differ from HEAD, and nothing else."""
     wait_for_locks(repo)
-    wanted = frozenset(paths).intersection(repo.dirty_paths())
-    return _commit(repo, wanted, message, ())
+    return _commit(repo, _differing(repo, frozenset(paths)), message, ())
+
+
+def _differing(repo: Repository, paths: frozenset[str]) -> list[StatusEntry]:
+    """What git says about those of the paths that differ from HEAD or from the index."""
+    return [entry for entry in repo.status().entries if os.fsdecode(entry.path) in paths]
 
 
 def _commit(
-    repo: Repository, paths: frozenset[str], message: str, notes: tuple[str, ...]
+    repo: Repository, entries: Sequence[StatusEntry], message: str, notes: tuple[str, ...]
 ) -> CommitResult:
     head = repo.head()
+    paths = frozenset(os.fsdecode(entry.path) for entry in entries)
     for is_first in (True, False):
-        staged = _stage(repo, paths)
+        if not is_first:
+            entries = _differing(repo, paths)
+        staged = _stage(repo, entries)
         ours = {path: state for path, state in staged.items() if path in paths}
         if not ours:
             return CommitResult(status=CommitStatus.NOTHING, head=repo.head(), notes=notes)
         is_all = len(ours) == len(staged) and not repo.scope
-        only = () if is_all else tuple(ours.keys() - _behind_links(repo, paths))
+        only = {} if is_all else ours
         ended, hook, said = _try(repo, message, only)
         ended_well = ended.returncode == 0 and not ended.timed_out
         if made := _made(repo, message, head, ended_well=ended_well):
@@ -117,14 +132,13 @@ def _commit(
             states = _states(repo.git.run("diff-tree", "-r", *_RAW, *made))
             rewritten = not is_first or states != ours
             if rewritten and only:
-                _stage(repo, paths)  # a partial commit leaves the user's index behind its hooks
+                # A partial commit leaves the user's index behind its hooks.
+                _stage(repo, _differing(repo, paths))
             status = CommitStatus.COMMITTED
             return CommitResult(status=status, head=made[1], rewritten=rewritten, notes=notes)
         # A hook may have rewritten one of our files after it was staged.
         changed = repo.git.names(*_CHANGED) if hook else ()
         again = not ours.keys().isdisjoint(changed)
-        # Somebody beside us may have written an index without what we had staged.
-        again = again or (bool(repo.scope) and "did not match any file" in said)
         if not (is_first and again):
             break
     feedback = _refusal(repo, ended, hook, said)
@@ -218,12 +232,24 @@ def marks_since(repo: Repository, base: str) -> set[str]:
         return marks_since(repo, "")  # a person rewrote what the run began with
 
 
-def _left_out(repo: Repository, entry: StatusEntry) -> str:
+def _named_submodules(repo: Repository, entries: Iterable[StatusEntry]) -> frozenset[str]:
+    """The paths that `.gitmodules` names; it is read only where a new submodule is among these."""
+    if not any(entry.is_new and entry.submodule.startswith("S") for entry in entries):
+        return frozenset()
+    args = ("config", "-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$")
+    named = repo.git.names(*args, ok=ANYHOW)
+    return frozenset(line.partition("\n")[2] for line in named)
+
+
+def _left_out(repo: Repository, entry: StatusEntry, modules: Container[str]) -> str:
     """Why a path cannot or should not be committed; empty where it can."""
     if entry.is_untracked and entry.path.endswith(b"/"):
-        return "a repository of its own"
-    if entry.submodule.startswith("S") and entry.staged == "." and "C" not in entry.submodule:
+        return _REPOSITORY
+    is_submodule = entry.submodule.startswith("S")
+    if is_submodule and entry.staged == "." and "C" not in entry.submodule:
         return "a submodule with uncommitted changes"
+    if is_submodule and os.fsdecode(entry.path) not in modules and not entry.was_submodule:
+        return _REPOSITORY  # a commit would hold its name and none of its files
     path = repo.root / os.fsdecode(entry.path)
     try:
         found = path.lstat()
@@ -233,7 +259,7 @@ def _left_out(repo: Repository, entry: StatusEntry) -> str:
         return "it cannot be read"
     if stat.S_IFMT(found.st_mode) not in _COMMITTABLE:
         return "a pipe or a device"
-    if entry.is_untracked and found.st_size > LARGEST_NEW_FILE:
+    if entry.is_new and found.st_size > LARGEST_NEW_FILE and stat.S_ISREG(found.st_mode):
         return f"a new file of {found.st_size // 1024**2} MB"
     return ""
 
@@ -253,26 +279,52 @@ def _may_hold_secrets(path: Path) -> bool:
 _RAW = ("--raw", "-z", "--no-renames", "--no-abbrev")
 _CHANGED = ("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty")
 _Staged = dict[str, str]  # path to mode and content
+_NOTHING = "000000"  # the mode of a path that is gone
+_REPOSITORY = "a repository of its own"
 
 
-def _stage(repo: Repository, paths: frozenset[str]) -> _Staged:
-    """Take the paths into the index; everything that is staged then, ours or not."""
+def _stage(repo: Repository, entries: Iterable[StatusEntry]) -> _Staged:
+    """Take these paths into the index; everything that is staged then, ours or not."""
     git = repo.git.writing()
-    if behind := _behind_links(repo, paths):
-        gone = nul_ended(map(os.fsencode, behind))
-        args = ("update-index", "--force-remove", "-z", "--stdin")
-        ended = patiently(repo, git, *args, stdin=gone)
-        if ended.returncode != 0:
-            raise failure(args, ended)
-    if paths - behind:
+    here: list[str] = []
+    gone: list[str] = []
+    behind = _behind_links(repo, [os.fsdecode(entry.path) for entry in entries])
+    for entry in entries:
+        path = os.fsdecode(entry.path)
+        if entry.unstaged == ".":
+            continue  # the agent staged it: the index has it as the work tree does
+        is_here = path not in behind and _is_there(repo, entry)
+        (here if is_here else gone).append(path)
+    _take_from_index(repo, gone)
+    if here:
         args = ("add", "--all", *PATHSPECS_ON_STDIN)
-        specs = literal_pathspecs(paths - behind)
+        specs = literal_pathspecs(here)
         ended = patiently(repo, git, *args, stdin=specs)
         if ended.returncode != 0 and b"sparse" in ended.stderr:
             ended = git.attempt("add", "--sparse", *args[1:], stdin=specs)
         if ended.returncode != 0:
             raise failure(args, ended)
     return _states(git.run("diff-index", "--cached", *_RAW, repo.head() or repo.empty_tree()))
+
+
+def _is_there(repo: Repository, entry: StatusEntry) -> bool:
+    """Whether the work tree has something to commit at this path, and not in a directory there."""
+    try:
+        found = (repo.root / os.fsdecode(entry.path)).lstat()
+    except OSError:
+        return False
+    return not stat.S_ISDIR(found.st_mode) or entry.submodule.startswith("S")
+
+
+def _take_from_index(repo: Repository, paths: Iterable[str]) -> None:
+    """Have none of the paths in the index; `git add` knows no path that is in neither place."""
+    gone = nul_ended(map(os.fsencode, paths))
+    if not gone:
+        return
+    args = ("update-index", "--force-remove", "-z", "--stdin")
+    ended = patiently(repo, repo.git.writing(), *args, stdin=gone)
+    if ended.returncode != 0:
+        raise failure(args, ended)
 
 
 def _behind_links(repo: Repository, paths: Collection[str]) -> frozenset[str]:
@@ -291,19 +343,18 @@ def _states(output: bytes) -> _Staged:
     return states
 
 
-def _try(repo: Repository, message: str, only: Collection[str]) -> tuple[CommandEnd, str, str]:
+def _try(repo: Repository, message: str, only: _Staged) -> tuple[CommandEnd, str, str]:
     """Commit the index or some paths: how it ended, the hook that said no, redacted output."""
     args = ["commit", "--cleanup=whitespace", f"--message={message}"]
     # Keys are not in a sandbox, where hooks run: it is signed afterwards, outside.
     args += ["--no-gpg-sign"] if repo.git.box else []
-    if only:
-        args += ["--only", *PATHSPECS_ON_STDIN]
     with tempfile.TemporaryDirectory(prefix="ralph-") as place:
         # Hooks are the user's programs: they get their language back, but messages stay English.
         env = {"LC_ALL": "C.UTF-8", "GIT_TRACE2_EVENT": f"{place}/trace"}
-        git = repo.git.writing().adapted(env=env)
-        specs = literal_pathspecs(only)
-        ended = patiently(repo, git, *args, stdin=specs)
+        git = repo.git.writing()
+        if only:
+            env["GIT_INDEX_FILE"] = _index_with(repo, only, Path(place, "index"))
+        ended = patiently(repo, git.adapted(env=env), *args)
         is_done = ended.returncode == 0 and not ended.timed_out
         hook = "" if is_done else _failed_hook(Path(place, "trace"))
     said = redact(plain_text(ended.stderr + b"\n" + ended.stdout)).strip()
@@ -311,6 +362,24 @@ def _try(repo: Repository, message: str, only: Collection[str]) -> tuple[Command
     if ended.timed_out:
         said = f"{said}\nit did not finish within {ended.given_s:g} s".strip()
     return ended, hook, said
+
+
+def _index_with(repo: Repository, only: _Staged, place: Path) -> str:
+    """An index that holds HEAD and these changes alone; where it is.
+
+    `git commit --only` looks at the files again: it takes back the removal of one that is still
+    there (ignored now), and stops at a directory where a file was.
+    """
+    with suppress(FileNotFoundError):  # with what is known of the files, so that none is read again
+        place.write_bytes((repo.git_dir / "index").read_bytes())
+    git = repo.git.writing().adapted(env={"GIT_INDEX_FILE": str(place)})
+    head = repo.head()
+    git.run("read-tree", *(("--reset", head) if head else ("--empty",)))
+    # What goes makes room for what comes: a file where a directory was.
+    states = sorted(only.items(), key=lambda one: not one[1].startswith(_NOTHING))
+    lines = (f"{state}\t".encode() + os.fsencode(path) for path, state in states)
+    git.run("update-index", "-z", "--index-info", stdin=nul_ended(lines))
+    return str(place)
 
 
 class _Event(msgspec.Struct):

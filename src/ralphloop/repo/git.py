@@ -178,10 +178,20 @@ class StatusEntry(msgspec.Struct, frozen=True):
     unstaged: str  # index against work tree; "?" for an untracked path
     submodule: str  # "N..." or "S" + commit, modified, untracked flags
     mode: bytes = b""  # in the work tree; empty: untracked, or unmerged
+    was: bytes = b""  # the mode in HEAD; empty: untracked, or unmerged
 
     @property
     def is_untracked(self) -> bool:
         return self.unstaged == "?"
+
+    @property
+    def is_new(self) -> bool:
+        """HEAD does not have it, whether somebody staged it or not."""
+        return self.is_untracked or self.staged == "A" or self.unstaged == "A"
+
+    @property
+    def was_submodule(self) -> bool:
+        return self.was == b"160000"
 
     @property
     def is_unmerged(self) -> bool:
@@ -208,7 +218,7 @@ def parse_status(output: bytes) -> StatusReport:
             is_ordinary = record.startswith(b"1")
             fields = record.split(b" ", 8 if is_ordinary else 10)  # the path is the last of them
             both = fields[1].decode()
-            mode = fields[5] if is_ordinary else b""
-            entries.append(StatusEntry(fields[-1], both[0], both[1], fields[2].decode(), mode))
+            was, mode = (fields[3], fields[5]) if is_ordinary else (b"", b"")
+            entries.append(StatusEntry(fields[-1], both[0], both[1], fields[2].decode(), mode, was))
     known = (None if head == "(initial)" else head, None if branch == "(detached)" else branch)
     return StatusReport(*known, entries)
