@@ -158,10 +158,13 @@ def _committed(runner: Runner, repo: Repository, number: int, effect: CommitStor
         return f"the commit was refused: {result.feedback}"
     # Where a hook rewrote files, what it left is checked now.
     checked = runner.measure.tree().tree if result.rewritten else effect.tree
+    notes = result.notes
+    if result.leaves_out and runner.where_kept:
+        notes = (*notes, f"what was not committed is kept: {runner.where_kept}")
     runner.intervene(
         Committed(
             story=effect.story,
-            notes=result.notes,
+            notes=notes,
             commitless=result.status is CommitStatus.NOTHING,
             differs=_difference(runner, effect, result.head or "HEAD", checked),
         )

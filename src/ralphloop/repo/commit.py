@@ -45,6 +45,7 @@ from ralphloop.text.plain import one_line
 
 LARGEST_NEW_FILE = 50 * 1024 * 1024
 MAX_SUBJECT = 120
+_LEFT_OUT = "not committed:"
 _MAX_TRAILER = 200
 _MAX_SAID = 4_000
 _COMMITTABLE = (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR)
@@ -64,6 +65,11 @@ class CommitResult(Value, frozen=True, kw_only=True):
     rewritten: bool = False  # a hook changed what is committed: check again
     feedback: str = ""
     notes: tuple[str, ...] = ()  # what was left out, and what a person should look at
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether something of the story is in no commit."""
+        return any(note.startswith(_LEFT_OUT) for note in self.notes)
 
 
 def commit_story(
@@ -88,7 +94,7 @@ def commit_story(
         if path in own or path in leave:
             continue
         if reason := _left_out(repo, entry, modules):
-            notes.append(f"not committed: {printable(path)} ({reason})")
+            notes.append(f"{_LEFT_OUT} {printable(path)} ({reason})")
             if entry.staged == "A":
                 unstaged.append(path)
             continue
