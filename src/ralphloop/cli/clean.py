@@ -30,10 +30,12 @@ from ralphloop.errors import ExitCode
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock, live_holder
 from ralphloop.journal.views import PROGRESS_VIEW
+from ralphloop.lanes import inner
 from ralphloop.lanes.worktrees import LaneTree, listed, read_mark, remove, work_of
 from ralphloop.night.look import look, reading
 from ralphloop.proc.tree import stop_tree
 from ralphloop.project import Project, find_project
+from ralphloop.repo.git import printable
 from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.work_tree import Repository
 from ralphloop.text.plain import counted, some
@@ -224,11 +226,13 @@ def _cleaned(repo: Repository, journal: Journal) -> Iterator[str]:
             place = LaneTree(int(root.name), Repository.open(root))
             saved = ref_name(run.id if run else "none", int(time.time()), "lanes")
             ref = f"{saved}-lane{root.name}"
+            made = _made_inside(book, place, run.id if run else "none")
             before, book = book, _saved(book, place, ref, cut)
             if repo.commit_of(ref):
                 yield f"saved what {root} held: git show {ref}"
             if run is not None and book != before:
                 journal.save_part(run.id, book)
+            yield from made
         git = repo.git.writing()
         if git.attempt("worktree", "remove", "--force", "--force", str(root)).returncode:
             remove(root)
@@ -243,6 +247,14 @@ def _cleaned(repo: Repository, journal: Journal) -> Iterator[str]:
         if branch != book.branch and repo.git.contains(repo.head(), branch):
             repo.git.writing().attempt("branch", "-D", branch)
             yield f"removed branch {branch}, which your branch has"
+
+
+def _made_inside(book: Book, place: LaneTree, run: str) -> Iterator[str]:
+    """Keep the repositories that an agent made in a lane; where they are now, in words."""
+    base = book.lanes.get(place.number, LaneNote()).base or place.repo.head() or "HEAD"
+    where = place.root.parent / inner.KEPT / f"{run}-lane{place.number}"
+    for kept in inner.keep_aside(place.repo, base, where):
+        yield f"kept a repository made in {place.root}: {printable(str(kept))}"
 
 
 def _saved(book: Book, place: LaneTree, ref: str, cut: Collection[str | None]) -> Book:

@@ -203,6 +203,17 @@ class TakenIntoLane(OfStory, kw_only=True):
         return replace(story, start_tree=self.tree, start_head=self.head, trail=())
 
 
+class PutOntoLanded(OfStory, kw_only=True):
+    """The work of a story stands on what has landed since, and does not fit everywhere."""
+
+    told: str  # to the agent: what is in conflict, and what to do
+
+    def after(self, story: StoryState) -> StoryState:
+        if any(self.told in finding for finding in story.findings):
+            return story  # when it was sent back
+        return replace(story, findings=(self.told, *story.findings))
+
+
 class LeftoversSaved(OfStory, kw_only=True):
     ref: str
     files: tuple[str, ...] = ()  # what went from the work tree: a person's may be among them

@@ -12,6 +12,7 @@ from typing import Self
 import msgspec
 
 from ralphloop.core.breaker import BreakerState
+from ralphloop.core.merging import Conflict
 from ralphloop.core.model import Analysis, CheckResult, CheckStatus, Story, Usage, Value
 from ralphloop.core.policy import Extra, Share
 from ralphloop.core.progress import Footprint, Memory, WindowEntry
@@ -182,6 +183,8 @@ class LaneNote(Value, kw_only=True):
     base: str = ""  # the commit its work stands on
     work: str = ""  # the commit its work was saved as last
     onto: str = ""  # `work` is about to be put onto this
+    # By the commit of its work: where that met what had landed, and could not stand beside it.
+    met: dict[str, tuple[Conflict, ...]] = msgspec.field(default_factory=dict)
 
 
 class Book(Value, kw_only=True):

@@ -5,7 +5,7 @@ the commit it then owes moves the run's branch.  A conflict, or red where it was
 something landed meanwhile, is nobody's failed attempt: it goes back with the words of both sides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -14,13 +14,15 @@ from ralphloop.atomic import kill_point
 from ralphloop.core.events import StoryReturned
 from ralphloop.core.iteration import AddProgress, CommitStory
 from ralphloop.core.model import CheckStatus, Decision, Rejection
-from ralphloop.core.run_state import Standing
+from ralphloop.core.run_state import LaneNote, Standing
 from ralphloop.core.step import step
 from ralphloop.errors import RepositoryError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
-from ralphloop.lanes.worktrees import put_onto, stand, unsolved
-from ralphloop.lanes.yard import Lane, Yard, ready, saved
+from ralphloop.lanes import inner
+from ralphloop.lanes.conflicts import given_up, names, told
+from ralphloop.lanes.worktrees import bring_inner, name_of, put_onto, stand, unsolved
+from ralphloop.lanes.yard import Lane, Yard, keep_inner, ready, saved
 from ralphloop.loop.begin import Round
 from ralphloop.loop.effects import apply_effects, made_for
 from ralphloop.loop.judging import Judgement, Measurement, judge, learn_from, record
@@ -28,6 +30,7 @@ from ralphloop.loop.loop import TO_BE_CHECKED, has_passed
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.git import printable
+from ralphloop.repo.merge import entries
 from ralphloop.repo.preflight import no_room
 from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.work_tree import Repository
@@ -35,10 +38,6 @@ from ralphloop.text.plain import one_line, some
 
 _MOST_LANDED = 200
 _NAMED = 5
-_MARKERS = (
-    "Your work was put on top of that. Both sides stand between conflict markers in: {files}. Solve"
-    " them so that what landed keeps working and your story is done as well; leave no marker."
-)
 _TOGETHER = (
     "Your work was green alone and is red on top of that: {red}. It is on top of it now. Make both"
     " work together; what landed must keep working."
@@ -47,7 +46,7 @@ _TOGETHER = (
 
 def landed_since(repo: Repository, base: str, tip: str) -> list[tuple[str, str]]:
     """What came onto the branch, oldest first: each story and what it did, in words."""
-    form = "--format=%x00%(trailers:key=Ralph-Story,valueonly,separator=%x20)%n%s"
+    form = "--format=%x00%(trailers:key=Ralph-Story,valueonly,separator=%x20)%n%h %s"
     args = ("log", "--reverse", f"--max-count={_MOST_LANDED}", "--name-only", "--no-renames", form)
     said = repo.git.run(*args, f"{base}..{tip}", "--").decode("utf-8", "replace")
     found = []
@@ -76,6 +75,7 @@ def concluded(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Decision | Non
     if not is_written:
         if has_landed:
             add_earlier(runner, number, done.story)
+            runner.where_kept = _where_kept(yard, lane, number)
         kill_point("landing.recorded")
         yield from apply_effects(runner, number, done.effects)
     for owing in yard.journal.owed_effects(runner.run):
@@ -103,9 +103,30 @@ def settle(yard: Yard, number: int, story: str, iteration: int) -> None:
     standing = yard.runner.session.story(story).standing
     if standing is Standing.PASSED:
         ref = ref_name(yard.runner.run, iteration, "lanes")
-        yard.landing.git.attempt("update-ref", "-d", ref)
+        if not _left_behind(yard.landing.repo, ref):
+            yard.landing.git.attempt("update-ref", "-d", ref)
+        if yard.note(number).story == story:
+            keep_inner(yard, yard.lane(number), f"{yard.runner.run}-{iteration}")
     if standing in (Standing.PASSED, Standing.SET_ASIDE) and yard.note(number).story == story:
         yard.write(number, story="")
+
+
+def _left_behind(repo: Repository, ref: str) -> bool:
+    """Whether a lane's work holds a file that its landed commit left out."""
+    work = repo.commit_of(ref)
+    if not work:
+        return False
+    own = frozenset(repo.paths_between(f"{work}~1", work, "--diff-filter=A"))
+    return not own.isdisjoint(repo.paths_between("HEAD", work, "--diff-filter=A"))
+
+
+def _where_kept(yard: Yard, lane: Lane, number: int) -> str:
+    """Where a person finds what a commit leaves out of a lane's work, in words."""
+    run, note, repo = yard.runner.run, yard.note(lane.number), lane.place.repo
+    kept = [f"git show {ref_name(run, number, 'lanes')}"]
+    where = yard.directory / inner.KEPT / f"{run}-{number}"
+    made = inner.made_inside(repo, note.base or repo.head() or "HEAD")
+    return some([*kept, *(printable(str(where / path)) for path in made)], _NAMED)
 
 
 def tried_to_land(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]:
@@ -126,14 +147,18 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]
         list_bytes=landing.read[0] if landing.read else b"",
     )
     landed = landed_since(yard.landing.repo, note.base, tip)
-    conflicts = yield from aside(lambda _: put_onto(yard.landing, work))
+    ref = ref_name(landing.run, number, "lanes")
+    conflicts = yield from aside(lambda _: put_onto(yard.landing, work, ref=ref))
     kill_point("landing.put")
     if conflicts:
-        files = some(conflicts, _NAMED)
-        told, here = _MARKERS.format(files=files), replace(judged, begun=begun)
-        return _returned(landing, here, landed, told, "conflict with", f" in {files}")
+        files = some(names(conflicts), _NAMED)
+        words = told(conflicts, name_of(yard.landing.repo, work))
+        here = replace(judged, begun=begun)
+        return _returned(landing, here, landed, words, "conflict with", f" in {files}")
+    yield from aside(lambda _: bring_inner(lane.place, yard.landing, note.base))
     problem = yield from ready(yard, yard.landing)
     marked = unsolved(yard.landing) if note.work else ""  # it was put onto something before
+    landing.remarks = (*landing.remarks, *_given_up(yard.landing.repo, note, work))
     look = partial(_look, landing, begun, judged, marked or problem)
     done = yield from judge(landing, begun, judged.result, look)
     kill_point("landing.judged")
@@ -142,9 +167,19 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]
     red = [it.name for it in done.evidence.checks or () if it.status is CheckStatus.FAILED]
     if done.cut_short or done.step.verdict.passed or not landed or marked or not (red or problem):
         return done
-    names = some(red or ["setup"], _NAMED)
-    told = _TOGETHER.format(red=names)
-    return _returned(landing, done, landed, told, f"{names} fails together with")
+    failing = some(red or ["setup"], _NAMED)
+    words = _TOGETHER.format(red=failing)
+    return _returned(landing, done, landed, words, f"{failing} fails together with")
+
+
+def _given_up(repo: Repository, note: LaneNote, work: str) -> Iterator[str]:
+    """What a story let go of when it met what had landed, in words for a person."""
+    for before, conflicts in note.met.items():
+        for one in conflicts:
+            paths = {one.path, one.own_path}
+            landed, now = (entries(repo.git, it, paths) for it in (note.base, work or note.base))
+            if landed == now and not one.kind.has_markers:
+                yield given_up(one, name_of(repo, before))
 
 
 def _look(landing: Runner, begun: Round, judged: Judgement, problem: str) -> Measurement:
@@ -170,14 +205,14 @@ def _returned(
     landing: Runner,
     judged: Judgement,
     landed: Sequence[tuple[str, str]],
-    told: str,
+    to_do: str,
     words: str,
     rest: str = "",
 ) -> Judgement:
     """The same iteration as one that goes back to its lane, told what landed meanwhile."""
     others = tuple(dict.fromkeys(story for story, _ in landed if story))
     lines = [f"- {did}" for _, did in landed[-_NAMED:]]
-    said = "\n".join(["While you worked, this landed on the branch:", *lines, told])
+    said = "\n".join(["While you worked, this landed on the branch:", *lines, to_do])
     met = some(others, _NAMED) or "what landed meanwhile"
     back = Rejection(words=f"{words} {met}{rest}", told=said, others=others)
     evidence, state = replace(judged.evidence, returned=back), landing.session.state
@@ -210,8 +245,14 @@ def again(yard: Yard, owing: IterationRecord) -> Steps[None]:
         work = place.repo.commit_of(ref_name(landing.run, owing.n, "lanes"))
         tip = yard.tip()
         yield from aside(lambda _: stand(place, tip))
-        yield from aside(lambda _: put_onto(place, work))
+        ref = ref_name(landing.run, owing.n, "lanes")
+        yield from aside(lambda _: put_onto(place, work, ref=ref))
+        if number:
+            lane = yard.lane(number)
+            yield from aside(lambda _: bring_inner(lane.place, place, yard.note(number).base))
         landing.seen = None
+    if number:
+        landing.where_kept = _where_kept(yard, yard.lane(number), owing.n)
     if not made:
         add_earlier(landing, owing.n, owing.story or "")
     yield from apply_effects(landing, owing.n, owing.effects)

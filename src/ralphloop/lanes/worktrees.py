@@ -11,6 +11,7 @@ and so is a link into it.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import sys
@@ -22,12 +23,23 @@ import msgspec
 
 from ralphloop.atomic import kill_point, write_atomic
 from ralphloop.config.model import Config
+from ralphloop.core.merging import Conflict
 from ralphloop.core.model import Value
 from ralphloop.errors import InputError, RepositoryError
+from ralphloop.lanes import inner
 from ralphloop.loop.runner import lane_branch
 from ralphloop.proc.run import Output, run_command
 from ralphloop.repo.commit import with_trailers
-from ralphloop.repo.git import Git, first_lines, printable
+from ralphloop.repo.git import (
+    ANYHOW,
+    PATHSPECS_ON_STDIN,
+    Git,
+    first_lines,
+    literal_pathspecs,
+    nul_ended,
+    printable,
+)
+from ralphloop.repo.merge import Labels, Merged, merged
 from ralphloop.repo.set_aside import scratch_index
 from ralphloop.repo.work_tree import Repository, project_prefix, wait_for_locks
 from ralphloop.room import read_regular
@@ -75,12 +87,18 @@ class LaneTree(msgspec.Struct, frozen=True):
     def mark(self) -> ReadyMark:
         return read_mark(self.repo.git_dir) or ReadyMark()
 
+    @property
+    def home(self) -> Path:
+        """The checkout it belongs to."""
+        return Path(self.mark().home)
+
 
 def read_mark(git_dir: Path) -> ReadyMark | None:
     """What is known of a work tree of ours; None where it is not."""
     try:
-        return msgspec.json.decode(read_regular(git_dir / MARK, most=1 << 20), type=ReadyMark)
-    except (OSError, msgspec.DecodeError):
+        # Not by `msgspec.json`: paths may be no text.
+        return msgspec.convert(json.loads(read_regular(git_dir / MARK, most=1 << 20)), ReadyMark)
+    except (OSError, ValueError, RecursionError):
         return None
 
 
@@ -161,8 +179,11 @@ def bring_back(place: LaneTree) -> bool:
     return True
 
 
-def stand(place: LaneTree, commit: str) -> None:
-    """Hold exactly this commit; whatever else was there must have been saved."""
+def stand(place: LaneTree, commit: str, *, keep_inner: bool = False) -> None:
+    """Hold exactly this commit; whatever else was there must have been saved.
+
+    `keep_inner`: repositories that an agent made in here stay.
+    """
     bring_back(place)
     wait_for_locks(place.repo)
     git = place.git
@@ -170,7 +191,8 @@ def stand(place: LaneTree, commit: str) -> None:
         git.attempt(operation, "reset" if operation == "bisect" else "--quit")
     on = ("-B", lane_branch(place.number)) if place.number else ("--detach",)
     git.run("checkout", "--quiet", "--force", *on, commit, timeout_s=_LONG_S)
-    git.run("clean", "-ffdq", timeout_s=_LONG_S)
+    git.run("clean", "-fdq" if keep_inner else "-ffdq", timeout_s=_LONG_S)
+    inner.follow(place.repo, place.home)
     if not place.number:
         for path in set(_ignored(place)) - set(place.mark().brought):
             remove(place.root / path)
@@ -196,50 +218,103 @@ def work_of(
 
     Commits of the agent and forced additions are in it; what `leave` names is as in `base`.  Where
     the commit that is `known` has just that, it is the answer, and empty where there is nothing.
+    Of repositories inside the lane it has the commits of submodules, which are kept as well.
     """
     wait_for_locks(place.repo)
     head, paths = place.repo.head() or base, list(leave)
+    made_inside = inner.made_inside(place.repo, base)
+    staged = _staged(place.repo, head)
     with scratch_index(place.repo, head) as git:
-        ended = git.attempt("add", "--all", "--ignore-errors", "--", ":/", timeout_s=_LONG_S)
+        but = (f":(exclude,top,literal){path}" for path in made_inside)
+        ended = git.attempt("add", "--all", "--ignore-errors", "--", ":/", *but, timeout_s=_LONG_S)
         if ended.returncode not in (0, 1):  # what cannot be read is left out, as by a commit
             said = first_lines(ended.stderr)
             raise RepositoryError(f"the work in {place.root} could not be saved: {said}")
-        specs = [f":(top,literal){path}" for path in paths]
+        forced = [path for path in staged.added if path not in made_inside]
+        if forced:
+            args = ("add", "--force", "--ignore-errors", *PATHSPECS_ON_STDIN)
+            git.attempt(*args, stdin=literal_pathspecs(forced), timeout_s=_LONG_S)
+        specs = [f":(top,literal){path}" for path in (*paths, *made_inside, *staged.untracked)]
         git.run("rm", "-r", "--cached", "--quiet", "--ignore-unmatch", "--", *specs)
         theirs = git.run("ls-tree", "-r", "-z", base, "--", *(path.rstrip("/") for path in paths))
         git.run("update-index", "-z", "--index-info", stdin=theirs)
         tree = git.line("write-tree")
-        for same in (base, *filter(None, (known,))):
-            if tree == git.line("rev-parse", f"{same}^{{tree}}"):
-                return known if same == known else ""
+        inner.keep_commits(place.repo, place.home, base, ref)
+        if tree == git.line("rev-parse", f"{base}^{{tree}}"):
+            return ""
+        # The same files on top of another commit would be another change.
+        is_known = known and base == place.repo.commit_of(f"{known}~1")
+        if is_known and tree == git.line("rev-parse", f"{known}^{{tree}}"):
+            return known
         commit = git.line("commit-tree", tree, "-p", base, "-m", with_trailers(words, {}))
     place.git.run("update-ref", ref, commit)
     kill_point("lane.saved")
     return commit
 
 
-def put_onto(place: LaneTree, commit: str) -> tuple[str, ...]:
-    """Bring a lane's commit into this tree; the paths in conflict, left in files and not in git."""
+class _Staged(Value, kw_only=True):
+    """What only the index of a work tree knows."""
+
+    added: tuple[str, ...] = ()  # and still there
+    untracked: tuple[str, ...] = ()  # taken out of git, still there, and ignored
+
+
+def _staged(repo: Repository, head: str) -> _Staged:
+    """What an agent added by force, or told git to forget."""
+    args = ("diff-index", "--cached", "--name-status", "--no-renames", "-z", head, "--")
+    fields = repo.git.names(*args, ok=ANYHOW)
+    found = list(zip(fields[0::2], fields[1::2], strict=False))
+    there = [it for it in found if os.path.lexists(repo.root / it[1])]
+    gone = nul_ended(os.fsencode(path) for status, path in there if status == "D")
+    ignored = ("check-ignore", "--no-index", "-z", "--stdin")
+    return _Staged(
+        added=tuple(path for status, path in there if status == "A"),
+        untracked=tuple(repo.git.names(*ignored, stdin=gone, ok=ANYHOW)) if gone else (),
+    )
+
+
+def merge_onto(place: LaneTree, commit: str, onto: str) -> Merged:
+    """What a lane's commit and a landed one are together, in objects; nothing is touched."""
+    repo = place.repo
+    landed = repo.git.line("log", "-1", "--format=%h (%s)", onto, "--")
+    own = repo.git.line("log", "-1", "--format=%h (%s)", commit, "--")
+    labels = Labels(landed=f"landed {landed}", own=own)
+    return merged(repo, f"{commit}~1", onto, commit, labels)
+
+
+def name_of(repo: Repository, commit: str) -> str:
+    """The ref of ours that keeps a commit; the commit itself where none does."""
+    args = ("for-each-ref", "--count=1", f"--points-at={commit}", "--format=%(refname)")
+    return repo.git.line(*args, "refs/ralph/") or commit
+
+
+def put_onto(place: LaneTree, commit: str, *, ref: str = "") -> tuple[Conflict, ...]:
+    """Bring a lane's commit into this tree, on top of what it stands on; what is in conflict.
+
+    `ref`: what is kept of the lane beside that commit belongs to this one.
+    """
     if not commit:
         return ()  # there was nothing to save
-    ended = place.git.attempt("cherry-pick", "--no-commit", commit, timeout_s=_LONG_S)
-    if ended.returncode == 0:
-        return ()
-    found = place.repo.git.names("diff", "--name-only", "--diff-filter=U", "-z")
-    paths = tuple(map(printable, found))
-    if not paths:
-        raise RepositoryError(
-            f"the work of the lane could not be put onto the landed commit:"
-            f" {first_lines(ended.stderr)}"
-        )
-    place.git.run("reset", "--quiet")
-    return paths
+    found = merge_onto(place, commit, place.repo.head() or "HEAD")
+    place.git.run("read-tree", "--reset", "-u", found.tree, timeout_s=_LONG_S)
+    inner.follow(place.repo, place.home, ref)
+    return found.conflicts
+
+
+def bring_inner(source: LaneTree, place: LaneTree, base: str) -> None:
+    """Copy the repositories that an agent made in a lane: in the checkout they would be there."""
+    for path in inner.made_inside(source.repo, base):
+        if not os.path.lexists(place.root / path):
+            _copy_one(source.root / path, place.root / path)
 
 
 def unsolved(place: LaneTree) -> str:
     """Words where a conflict that we put into files still stands in them."""
-    pattern = r"^>>>>>>> [0-9a-f]+ \(.*(work of|left in) lane [0-9]+\)$"
-    found = place.repo.git.attempt("grep", "-lIzE", "--untracked", pattern).stdout.split(b"\0")
+    # As text, whatever attributes say.
+    pattern = (
+        r"^(>>>>>>> [0-9a-f]+ \(.*(work of|left in) lane [0-9]+\)|<<<<<<< landed [0-9a-f]+ \(.*)$"
+    )
+    found = place.repo.git.attempt("grep", "-lazE", "--untracked", pattern).stdout.split(b"\0")
     paths = [printable(os.fsdecode(path)) for path in found if path]
     return f"conflict markers are left in {some(paths, 5)}" if paths else ""
 
@@ -258,6 +333,7 @@ def make_ready(
         copied = [settings.parent for settings in place.root.glob("*/pyvenv.cfg")]
         if where := installs_from(copied, home):
             return f"{where}. Leave it out of lanes.copy and {MAKE_IT}"
+    inner.check_out_kept(place.repo, home.root)
     for argv in section.setup:
         ended = run_command(
             argv, cwd=lies_in, timeout_s=_SETUP_S, output=Output.TAIL, keep=_KEPT_OUTPUT, stop=stop
@@ -285,7 +361,8 @@ def _digest(config: Config, places: Sequence[Path]) -> str:
 
 
 def write_mark(place: LaneTree, mark: ReadyMark) -> None:
-    write_atomic(place.repo.git_dir / MARK, msgspec.json.encode(mark), within=place.repo.git_dir)
+    written = json.dumps(msgspec.to_builtins(mark)).encode()
+    write_atomic(place.repo.git_dir / MARK, written, within=place.repo.git_dir)
 
 
 def _included(home: Repository, copy: Iterable[str], prefix: str) -> Iterator[str]:
@@ -306,17 +383,22 @@ def _included(home: Repository, copy: Iterable[str], prefix: str) -> Iterator[st
 
 def _copy(paths: Iterable[str], home: Repository, place: LaneTree) -> None:
     """Copy without what is missing or there; blocks are shared where the file system can."""
-    how = ("-c",) if sys.platform == "darwin" else ("--reflink=auto",)
     for path in dict.fromkeys(paths):
         source, target = home.root / path, place.root / path
         if not os.path.lexists(source) or os.path.lexists(target):
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        argv = ("cp", "-a", *how, str(source), str(target))
-        ended = run_command(argv, timeout_s=_SETUP_S, output=Output.TOGETHER)
-        if ended.returncode != 0:
-            remove(target)
-            raise RepositoryError(f"{path} could not be copied into a lane: {ended.said[:300]}")
+        _copy_one(source, target)
+
+
+def _copy_one(source: Path, target: Path) -> None:
+    how = ("-c",) if sys.platform == "darwin" else ("--reflink=auto",)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    argv = ("cp", "-a", *how, str(source), str(target))
+    ended = run_command(argv, timeout_s=_SETUP_S, output=Output.TOGETHER)
+    if ended.returncode != 0:
+        remove(target)
+        where = printable(str(source))
+        raise RepositoryError(f"{where} could not be copied into a lane: {ended.said[:300]}")
 
 
 def tested_instead(home: Repository, commands: Iterable[Sequence[str]]) -> str:

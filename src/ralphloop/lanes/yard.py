@@ -5,6 +5,7 @@ what was begun.  A story takes a lane up once what that held is saved, and is mo
 commit once its work is one; giving a lane back does nothing: the next one saves what is left.
 """
 
+import os
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -13,14 +14,15 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.atomic import write_atomic
-from ralphloop.core.interventions import TakenIntoLane
+from ralphloop.core.interventions import PutOntoLanded, TakenIntoLane
 from ralphloop.core.model import CheckStatus, Story
 from ralphloop.core.run_state import Book, LaneNote, Standing
 from ralphloop.core.totals import Expense
 from ralphloop.errors import InputError, RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.views import PROGRESS_VIEW
-from ralphloop.lanes import worktrees
+from ralphloop.lanes import inner, worktrees
+from ralphloop.lanes.conflicts import told
 from ralphloop.lanes.worktrees import LaneTree
 from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import second_chance
@@ -30,6 +32,8 @@ from ralphloop.loop.runner import Runner, measure_of
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.project import Project
 from ralphloop.repo.checks import last_lines
+from ralphloop.repo.git import printable
+from ralphloop.repo.merge import entries
 from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.snapshot import Snapshotter
 from ralphloop.repo.work_tree import Repository, never_committed, project_prefix
@@ -188,7 +192,7 @@ def take_up(yard: Yard, lane: Lane, story: Story) -> Steps[None]:
             yard.keep(kept={name: it for name, it in yard.book.kept.items() if name != story.id})
     elif state.start_head and state.start_head != yard.note(number).base:
         ref = ref_name(runner.run, runner.session.number, f"lanes-{number}")
-        work = yield from saved(yard, lane, ref)
+        work = yield from saved(yard, lane, ref, known=yard.note(number).work)
         yard.write(number, work=work, onto=state.start_head)  # ahead: it can be done again
         yield from finish_move(yard, lane)
         yield from made_ready(yard, lane.place)
@@ -207,6 +211,7 @@ def _give_away(yard: Yard, lane: Lane) -> Steps[None]:
     work = note.work
     if not work or runner.tree().tree != lane.left:  # else nobody touched it since
         work = yield from saved(yard, lane, ref, known=work)
+    keep_inner(yard, lane, f"{run}-{runner.session.number}-lane{lane.number}")
     if not note.story:
         return
     kept = dict(yard.book.kept)
@@ -229,12 +234,38 @@ def saved(yard: Yard, lane: Lane, ref: str, *, known: str = "") -> Steps[str]:
 
 
 def finish_move(yard: Yard, lane: Lane) -> Steps[None]:
-    """Do what was written ahead; conflicts are left in the files for the agent to solve."""
+    """Do what was written ahead; conflicts are left for the agent to solve, who is told of them."""
     note, place = yard.note(lane.number), lane.place
-    yield from aside(lambda _: worktrees.stand(place, note.onto))
-    yield from aside(lambda _: worktrees.put_onto(place, note.work))
+    yield from aside(lambda _: _make_way(yard, lane, note))
+    yield from aside(lambda _: worktrees.stand(place, note.onto, keep_inner=True))
+    conflicts = yield from aside(lambda _: worktrees.put_onto(place, note.work))
     lane.runner.forget()
-    yard.write(lane.number, base=note.onto, onto="")
+    met = dict(note.met)
+    if conflicts:
+        met[note.work] = conflicts
+        words = told(conflicts, worktrees.name_of(place.repo, note.work))
+        lane.runner.intervene(PutOntoLanded(story=note.story, told=words))
+    yard.write(lane.number, base=note.onto, onto="", met=met)
+
+
+def _make_way(yard: Yard, lane: Lane, note: LaneNote) -> None:
+    """Move repositories that an agent made to where nothing that landed needs their place."""
+    repo = lane.place.repo
+    made = (os.fsencode(path) for path in inner.made_inside(repo, note.base or note.onto))
+    if entries(repo.git, note.onto, made):
+        keep_inner(yard, lane, f"{yard.runner.run}-{yard.runner.session.number}")
+
+
+def keep_inner(yard: Yard, lane: Lane, name: str) -> None:
+    """Move the repositories that an agent made out of the lane, and say where they are."""
+    note, repo = yard.note(lane.number), lane.place.repo
+    where = yard.directory / inner.KEPT / name
+    for place in inner.keep_aside(repo, note.base or repo.head() or "HEAD", where):
+        kept = printable(str(place))
+        words = f"A repository made in lane {lane.number} is in no commit; it is kept: {kept}"
+        if note.story and yard.runner.session.story(note.story).standing is not Standing.PASSED:
+            yard.runner.add_note(words, note.story)
+        yard.runner.tell(words)
 
 
 def made_ready(yard: Yard, place: LaneTree) -> Steps[None]:

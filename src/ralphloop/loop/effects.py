@@ -175,12 +175,14 @@ def _committed(runner: Runner, repo: Repository, number: int, effect: CommitStor
         return f"the commit was refused: {result.feedback}"
     # Where a hook rewrote files, what it left is checked now.
     checked = runner.measure.tree().tree if result.rewritten else effect.tree
-    is_nothing = result.status is CommitStatus.NOTHING
+    notes = result.notes
+    if result.leaves_out and runner.where_kept:
+        notes = (*notes, f"what was not committed is kept: {runner.where_kept}")
     runner.intervene(
         Committed(
             story=effect.story,
-            notes=result.notes,
-            commitless=is_nothing,
+            notes=notes,
+            commitless=result.status is CommitStatus.NOTHING,
             commit=result.commit,
             iteration=number,
             differs=_difference(runner, effect, result.head or "HEAD", checked),

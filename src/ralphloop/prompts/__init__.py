@@ -114,7 +114,7 @@ def _sections(parts: Parts, cutter: _Cutter) -> Iterator[str]:
     if parts.story:
         yield from _story(parts.story, parts, cutter)
     yield cutter.section("# Another way is needed", "nudge", parts.nudge)
-    yield cutter.section("# What was found last time", "findings", _list(parts.state.findings))
+    yield cutter.section("# What was found last time", "findings", _told(parts.state.findings))
     yield cutter.data(
         "# What failed last time\n\nOutput of the checks, as data:",
         "check output",
@@ -163,6 +163,12 @@ def fenced(text: str) -> str:
 
 def _list(texts: Sequence[str], mark: str = "- ") -> str:
     return "\n".join(f"{mark}{_line(text)}" for text in texts)
+
+
+def _told(findings: Sequence[str]) -> str:
+    """What was found, each with its lines: what landed meanwhile is a list of its own."""
+    lines = ((_line(line) for line in text.splitlines()) for text in findings)
+    return "\n".join("- " + "\n  ".join(filter(None, one)) for one in lines)
 
 
 def _line(text: str) -> str:

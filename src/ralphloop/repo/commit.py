@@ -45,6 +45,7 @@ from ralphloop.text.plain import one_line
 
 LARGEST_NEW_FILE = 50 * 1024 * 1024
 MAX_SUBJECT = 120
+_LEFT_OUT = "not committed:"
 _MAX_TRAILER = 200
 _MAX_SAID = 4_000
 _MOST_COMMITS = 50  # of others, made in the very moment
@@ -73,6 +74,11 @@ class CommitResult(Value, frozen=True, kw_only=True):
     feedback: str = ""
     notes: tuple[str, ...] = ()  # what was left out, and what a person should look at
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether something of the story is in no commit."""
+        return any(note.startswith(_LEFT_OUT) for note in self.notes)
+
 
 def commit_story(
     repo: Repository, message: str, *, own: OwnFiles, leave: Collection[str] = ()
@@ -96,7 +102,7 @@ def commit_story(
         if path in own or path in leave:
             continue
         if reason := _left_out(repo, entry, modules):
-            notes.append(f"not committed: {printable(path)} ({reason})")
+            notes.append(f"{_LEFT_OUT} {printable(path)} ({reason})")
             if entry.staged == "A":
                 unstaged.append(path)
             continue

@@ -1,0 +1,142 @@
+"""Putting a commit's changes onto another commit, in objects: no work tree, no index of anybody's.
+
+What is decided is in `core.merging`; here contents are read and merged line by line, by
+`git merge-file`, which knows no attributes and no drivers.  The result is a tree, with conflict
+markers in it where both sides can stand in one file, and as it landed where they cannot.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ralphloop.core.merging import Change, Conflict, Contents, Entry, Kind, Put, plan
+from ralphloop.core.model import Value
+from ralphloop.repo.git import Git, nul_ended
+from ralphloop.repo.set_aside import scratch_index
+from ralphloop.repo.work_tree import Repository
+
+_CHANGED = tuple(
+    "diff-tree -r -z --raw --no-abbrev --find-renames --no-rename-empty --no-ext-diff".split()
+)
+_MOST_CLASHES = 127  # `git merge-file` counts no further; above that it could not do it
+_BINARY_LOOK = 8_000
+_LARGEST_MERGED = 16 * 1024 * 1024
+_BOTH_ONLY_ADDED = re.compile(rb"^\|\|\|\|\|\|\| [^\n]*\n=======\r?$", re.MULTILINE)
+_BASE_BEGINS = re.compile(rb"^\|\|\|\|\|\|\| ", re.MULTILINE)
+
+
+class Labels(Value, kw_only=True):
+    """What stands behind the conflict markers of each side."""
+
+    landed: str
+    own: str
+
+
+class Merged(Value, kw_only=True):
+    tree: str
+    conflicts: tuple[Conflict, ...] = ()
+
+
+class _Lines(Value, kw_only=True):
+    """A file of both sides; `kind`: they are in conflict; no `text`: they fit into no one file."""
+
+    text: bytes | None = None
+    kind: Kind | None = None
+
+
+def merged(repo: Repository, base: str, landed: str, own: str, labels: Labels) -> Merged:
+    """The tree of `landed` with what `own` changed since `base`; all three are commits or trees."""
+    found = plan(changes(repo.git, base, landed), changes(repo.git, base, own))
+    puts, conflicts = dict(found.puts), list(found.conflicts)
+    with scratch_index(repo, landed) as git:
+        for one in found.contents:
+            lines = _both(repo.git, one, labels)
+            if lines.kind is not None:
+                conflicts.append(one.clash(lines.kind))
+            if lines.text is not None:
+                args = ("hash-object", "-w", "--no-filters", "--stdin")
+                name = git.run(*args, stdin=lines.text).decode().strip()
+                puts[one.target] = Put(entry=Entry(mode=one.mode, name=name), source=one.source)
+        leaving = {*found.gone, *(put.source for put in puts.values() if put.source)}
+        removed = (b"0 %s\t%s" % (b"0" * len(landed), path) for path in sorted(leaving - {*puts}))
+        git.run("update-index", "-z", "--index-info", stdin=nul_ended(removed))
+        taken = (
+            b"%s %s\t%s" % (put.entry.mode.encode(), put.entry.name.encode(), path)
+            for path, put in sorted(puts.items())
+        )
+        git.run("update-index", "-z", "--index-info", stdin=nul_ended(taken))
+        tree = git.line("write-tree", "--missing-ok")
+    return Merged(tree=tree, conflicts=tuple(sorted(conflicts, key=lambda it: it.path)))
+
+
+def changes(git: Git, before: str, after: str) -> Iterator[Change]:
+    """What differs between two commits or trees, renamed files as such."""
+    fields = iter(git.run(*_CHANGED, before, after).split(b"\0"))
+    for meta in fields:
+        if not meta:
+            return
+        old_mode, new_mode, old, new, status = meta[1:].decode().split(" ")
+        path = next(fields)
+        source = b""
+        if status.startswith("R"):
+            source = path
+            path = next(fields)
+        yield Change(
+            path=path,
+            old=None if status == "A" else Entry(mode=old_mode, name=old),
+            new=None if status == "D" else Entry(mode=new_mode, name=new),
+            source=source,
+        )
+
+
+def entries(git: Git, tree: str, paths: Iterable[bytes]) -> dict[bytes, Entry]:
+    """What a tree holds at those of the paths where it holds something."""
+    wanted = [os.fsdecode(path) for path in paths]
+    if not wanted:
+        return {}
+    said = git.run("--literal-pathspecs", "ls-tree", "-z", "--full-tree", tree, "--", *wanted)
+    found = {}
+    for line in filter(None, said.split(b"\0")):
+        meta, _, path = line.partition(b"\t")
+        mode, _, name = meta.decode().split(" ")
+        found[path] = Entry(mode=mode, name=name)
+    return found
+
+
+def _both(git: Git, one: Contents, labels: Labels) -> _Lines:
+    """Both sides in one file, merged line by line where it has lines."""
+    theirs, base, ours = (_content(git, name) for name in (one.theirs, one.base, one.ours))
+    if theirs is None or base is None or ours is None:
+        return _Lines(kind=Kind.BINARY)
+    with tempfile.TemporaryDirectory(prefix="ralph-") as place:
+        names = ("landed", "base", "own")
+        for name, content in zip(names, (theirs, base, ours), strict=True):
+            Path(place, name).write_bytes(content)
+        files = [f"{place}/{name}" for name in names]
+        told = ("-L", labels.landed, "-L", "before", "-L", labels.own)
+        args = ("-c", "merge.conflictStyle=merge", "merge-file", "-p", "-q", *told)
+        ended = git.attempt(*args, *files)
+        if ended.returncode > _MOST_CLASHES or ended.overflowed or ended.timed_out:
+            return _Lines(kind=Kind.BINARY)
+        if ended.returncode == 0:
+            return _Lines(text=ended.stdout)
+        kind = Kind.TEXT
+        shown = git.attempt(*args, "--diff3", *files).stdout
+        only_added = len(_BOTH_ONLY_ADDED.findall(shown))
+        if not one.base:
+            kind = Kind.BOTH_ADDED
+        elif only_added and only_added == len(_BASE_BEGINS.findall(shown)):
+            kind = Kind.ADDED_LINES
+        return _Lines(text=ended.stdout, kind=kind)
+
+
+def _content(git: Git, name: str) -> bytes | None:
+    """The lines of a content; None where it is no text, or too much of it."""
+    if not name:
+        return b""
+    if int(git.line("cat-file", "-s", name)) > _LARGEST_MERGED:
+        return None
+    content = git.run("cat-file", "blob", name)
+    return None if b"\0" in content[:_BINARY_LOOK] else content
