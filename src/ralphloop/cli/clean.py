@@ -30,6 +30,7 @@ from ralphloop.errors import ExitCode
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock, live_holder
 from ralphloop.journal.views import PROGRESS_VIEW
+from ralphloop.lanes.names import LANDED, is_of_a_lane, is_of_a_run, own_branches
 from ralphloop.lanes.worktrees import LaneTree, listed, read_mark, remove, work_of
 from ralphloop.night.look import look, reading
 from ralphloop.proc.tree import stop_tree
@@ -175,13 +176,14 @@ def show_lanes() -> None:
             held = f"{busy.words(night.now)}, process {pids[busy.iteration]}"
         lines.append(f"{root}  {branch or 'landing tree'}  {held or 'idle'}")
     lines += [f"waiting: {some(names)}: {why}" for why, names in night.waiting.items()]
-    kept = repo.git.line("for-each-ref", _REFS, "refs/heads/ralph/", "refs/ralph/lanes/")
+    own = [f"refs/heads/{branch}" for branch in own_branches(repo)]
+    kept = repo.git.line("for-each-ref", _REFS, *own, "refs/ralph/lanes/")
     for line in kept.splitlines():
         ref, subject, date = (*line.split("\t"), "", "")[:3]
         branch = ref.removeprefix("refs/heads/")
         if branch == ref:
             lines.append(f"saved {date}: {subject}: git show {ref}")
-        elif not branch.startswith("ralph/lane-"):
+        elif not is_of_a_lane(branch):
             lines.append(f"branch {branch}: git merge {branch}")
     if not trees:
         lines.append("No lanes. `ralph run --lanes 2` makes them.")
@@ -233,16 +235,25 @@ def _cleaned(repo: Repository, journal: Journal) -> Iterator[str]:
         if git.attempt("worktree", "remove", "--force", "--force", str(root)).returncode:
             remove(root)
             remove(git_dir)
-        if branch.startswith("ralph/lane-"):
+        if is_of_a_lane(branch):
             git.attempt("branch", "-D", branch)
         yield f"removed {root}"
         if root.parent.is_dir() and not any(root.parent.iterdir()):
             root.parent.rmdir()
-    args = ("branch", "--list", "ralph/2*", "--format=%(refname:short)")
-    for branch in repo.git.line(*args).split():
-        if branch != book.branch and repo.git.contains(repo.head(), branch):
-            repo.git.writing().attempt("branch", "-D", branch)
+    yield from _without_old_branches(repo, book)
+
+
+def _without_old_branches(repo: Repository, book: Book) -> Iterator[str]:
+    """Delete what earlier runs landed on and the branch of the checkout has; what, in words."""
+    git, head = repo.git.writing(), repo.head()
+    for branch in filter(is_of_a_run, own_branches(repo)):
+        if branch == book.branch or not git.contains(head, branch):
+            continue
+        if git.attempt("branch", "-D", branch).returncode == 0:
             yield f"removed branch {branch}, which your branch has"
+    for ref in git.line("for-each-ref", "--format=%(refname)", LANDED).splitlines():
+        if ref != book.kept_at and git.contains(head, ref):
+            git.attempt("update-ref", "-d", ref)
 
 
 def _saved(book: Book, place: LaneTree, ref: str, cut: Collection[str | None]) -> Book:

@@ -15,6 +15,7 @@ from ralphloop.core.model import Decision, ExitDecision, Story, StoryList
 from ralphloop.core.planning import IDLE, Plan, assign, room_for
 from ralphloop.core.policy import HOUR, reached
 from ralphloop.errors import InputError, RalphError
+from ralphloop.lanes.branch import keep_up
 from ralphloop.lanes.landing import concluded, stopped
 from ralphloop.lanes.meanwhile import Edits, watch
 from ralphloop.lanes.worktrees import bring_back
@@ -103,6 +104,8 @@ class Coordinator:
         runner = self.runner
         handle_requests(runner)
         bring_back(self.yard.landing)
+        if not self._queue.locked():  # what lands now looks for itself
+            keep_up(self.yard)
         while True:
             if decision := not_again(runner) or await wait_if_needed(runner):
                 return decision

@@ -19,6 +19,7 @@ from ralphloop.core.step import step
 from ralphloop.errors import RepositoryError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
+from ralphloop.lanes.branch import keep_up
 from ralphloop.lanes.worktrees import put_onto, stand, unsolved
 from ralphloop.lanes.yard import Lane, Yard, ready, saved
 from ralphloop.loop.begin import Round
@@ -35,6 +36,7 @@ from ralphloop.repo.work_tree import Repository
 from ralphloop.text.plain import one_line, some
 
 _MOST_LANDED = 200
+_MOST_TRIES = 5
 _NAMED = 5
 _MARKERS = (
     "Your work was put on top of that. Both sides stand between conflict markers in: {files}. Solve"
@@ -67,7 +69,7 @@ def concluded(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Decision | Non
     number, is_written = judged.begun.number, decided(lane, judged)
     if not is_written:
         if judged.step.verdict.passed:
-            judged = yield from tried_to_land(yard, lane, judged)
+            judged = yield from tried_on_the_newest(yard, lane, judged)
             if judged.cut_short:
                 return None
         lane.written = record(lane.runner, judged)
@@ -107,6 +109,19 @@ def settle(yard: Yard, number: int, story: str, iteration: int) -> None:
         yard.landing.git.attempt("update-ref", "-d", ref)
     if standing in (Standing.PASSED, Standing.SET_ASIDE) and yard.note(number).story == story:
         yard.write(number, story="")
+
+
+def tried_on_the_newest(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]:
+    """The same, tried again where somebody committed on the branch while it was checked there."""
+    keep_up(yard)
+    for _ in range(_MOST_TRIES):
+        done = yield from tried_to_land(yard, lane, judged)
+        keep_up(yard)
+        if done.cut_short or not done.step.verdict.passed:
+            break
+        if yard.tip() == done.begun.state.start_head:
+            break
+    return done
 
 
 def tried_to_land(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]:

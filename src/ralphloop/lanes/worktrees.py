@@ -1,8 +1,8 @@
 """The work trees of lanes: made, made ready, reused, and never cleaned before they are saved.
 
 They lie outside of the checkout (`<repository>.lanes/<n>`), so that no tool resolves upward into
-the user's files.  Number 0 is the landing tree, on no branch; a lane stands on `ralph/lane-<n>`,
-whose commits never leave it: what lands is one commit made of the lane's files.
+the user's files.  Number 0 is the landing tree, on no branch; a lane has one (`lanes.names`) whose
+commits never leave it: what lands is one commit made of the lane's files.
 
 What `copy`, `.worktreeinclude` and `setup` brought is brought again whenever a file that names
 dependencies changed; in the landing tree nothing else that is ignored survives.  A copied virtual
@@ -24,7 +24,6 @@ from ralphloop.atomic import kill_point, write_atomic
 from ralphloop.config.model import Config
 from ralphloop.core.model import Value
 from ralphloop.errors import InputError, RepositoryError
-from ralphloop.loop.runner import lane_branch
 from ralphloop.proc.run import Output, run_command
 from ralphloop.repo.commit import with_trailers
 from ralphloop.repo.git import Git, first_lines, printable
@@ -62,6 +61,7 @@ class LaneTree(msgspec.Struct, frozen=True):
 
     number: int
     repo: Repository
+    branch: str = ""  # what its agent stands on; empty: the landing tree
 
     @property
     def root(self) -> Path:
@@ -111,7 +111,9 @@ def listed(home: Repository) -> Iterator[tuple[Path, Path, str]]:
             yield root, places[root], lines.get("branch", "").removeprefix("refs/heads/")
 
 
-def open_tree(home: Repository, directory: Path, number: int, commit: str) -> LaneTree:
+def open_tree(
+    home: Repository, directory: Path, number: int, commit: str, *, branch: str = ""
+) -> LaneTree:
     """The work tree of that number: the one that is there, or a new one without any file yet."""
     root = directory / (str(number) if number else "landing")
     known = {path: git_dir for path, git_dir, _ in listed(home)}
@@ -128,7 +130,7 @@ def open_tree(home: Repository, directory: Path, number: int, commit: str) -> La
         if ended.returncode != 0:
             raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
         kill_point("lane.added")
-    place = LaneTree(number, Repository.open(root))
+    place = LaneTree(number, Repository.open(root), branch)
     if read_mark(place.repo.git_dir) is None:
         if any(path.name != ".git" for path in root.iterdir()) and place.repo.dirty_paths():
             raise _in_the_way(root)
@@ -168,7 +170,7 @@ def stand(place: LaneTree, commit: str) -> None:
     git = place.git
     if operation := place.repo.unfinished_operation():
         git.attempt(operation, "reset" if operation == "bisect" else "--quit")
-    on = ("-B", lane_branch(place.number)) if place.number else ("--detach",)
+    on = ("-B", place.branch) if place.branch else ("--detach",)
     git.run("checkout", "--quiet", "--force", *on, commit, timeout_s=_LONG_S)
     git.run("clean", "-ffdq", timeout_s=_LONG_S)
     if not place.number:

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.atomic import write_atomic
+from ralphloop.core.events import LanesMended
 from ralphloop.core.interventions import TakenIntoLane
 from ralphloop.core.model import CheckStatus, Story
 from ralphloop.core.run_state import Book, LaneNote, Standing
@@ -21,6 +22,7 @@ from ralphloop.errors import InputError, RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.views import PROGRESS_VIEW
 from ralphloop.lanes import worktrees
+from ralphloop.lanes.names import lane_branch
 from ralphloop.lanes.worktrees import LaneTree
 from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import second_chance
@@ -79,7 +81,8 @@ class Yard(msgspec.Struct):
 
     def tip(self) -> str:
         """The newest landed commit."""
-        tip = self.checkout.commit_of(f"refs/heads/{self.book.branch}")
+        repo, book = self.checkout, self.book
+        tip = repo.commit_of(book.kept_at) or repo.commit_of(f"refs/heads/{book.branch}")
         if not tip:
             raise RepositoryError(
                 f"the branch {self.book.branch}, which stories land on, is gone",
@@ -87,6 +90,18 @@ class Yard(msgspec.Struct):
                 f" began at {self.book.origin_head[:12]}), then: ralph run --continue",
             )
         return tip
+
+    def lands_on(self, branch: str) -> None:
+        """Let stories land on this branch from now on."""
+        self.keep(branch=branch)
+        self.runner.setup = msgspec.structs.replace(self.runner.setup, lands_on=branch)
+
+    def say(self, words: str) -> None:
+        """Tell what somebody changed around the lanes, once the run is there for all to see."""
+        if self.journal.find_run(self.runner.run) is None:
+            self.runner.tell(f"{words[:1].upper()}{words[1:]}.")
+        else:
+            self.runner.emit(LanesMended(reason=words))
 
     def note(self, number: int) -> LaneNote:
         return self.book.lanes.get(number, LaneNote())
@@ -102,7 +117,10 @@ class Yard(msgspec.Struct):
     def lane(self, number: int) -> Lane:
         """The lane of this number, opened or made where it has not been yet."""
         if number not in self.lanes:
-            place = worktrees.open_tree(self.checkout, self.directory, number, self.tip())
+            branch = lane_branch(self.checkout, self.home.project.root, number)
+            place = worktrees.open_tree(
+                self.checkout, self.directory, number, self.tip(), branch=branch
+            )
             self.hold(place)
             setup = setup_in(self.home, place, listed=self.home.listed)
             runner = msgspec.structs.replace(
@@ -110,12 +128,16 @@ class Yard(msgspec.Struct):
                 setup=setup,
                 measure=measure_of(setup),
                 lane=number,
+                lane_branch=branch,
+                lands=None,
                 lock=None,
                 seen=None,
                 read=None,
                 unsettled=None,
             )
-            place, note, lost = LaneTree(number, setup.repo or place.repo), self.note(number), ""
+            place = LaneTree(number, setup.repo or place.repo, branch)
+            note = self.note(number)
+            lost = ""
             if note.story and not note.onto and worktrees.is_empty(place):
                 # It was made anew under its story: as that began, with the work that was saved.
                 worktrees.stand(place, note.base or self.tip())
