@@ -36,7 +36,7 @@ from ralphloop.night.look import look, reading
 from ralphloop.proc.tree import stop_tree
 from ralphloop.project import Project, find_project
 from ralphloop.repo.set_aside import ref_name
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import Repository, project_prefix
 from ralphloop.text.plain import counted, some
 
 _KEPT, _LARGEST = "20", "2GB"
@@ -167,7 +167,7 @@ def show_lanes() -> None:
     book = night.book or Book()
     working = {look.number: look for look in night.lanes}
     pids = {it.n: it.pid for it in night.flying}
-    lines, trees = list[str](), list(_trees(repo))
+    lines, trees = list[str](), list(_trees(repo, project.root))
     for root, _, branch in trees:
         lane = int(root.name) if root.name.isdigit() else 0
         story, busy = book.lanes.get(lane, LaneNote()).story, working.get(lane)
@@ -207,21 +207,23 @@ def clean_lanes() -> None:
             for cut in journal.unfinished_iterations(run.id):
                 ended += stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
         told = [f"ended {words}, left by a run that was killed" for words in ended]
-        output.emit_lines(map(output.safe, chain(told, _cleaned(repo, journal))))
+        output.emit_lines(map(output.safe, chain(told, _cleaned(repo, project.root, journal))))
 
 
-def _trees(repo: Repository) -> Iterator[tuple[Path, Path, str]]:
+def _trees(repo: Repository, project: Path) -> Iterator[tuple[Path, Path, str]]:
     for root, git_dir, branch in listed(repo):
         mark = read_mark(git_dir)
-        if mark is not None and mark.home == str(repo.root):
+        if mark is None or mark.home != str(repo.root):
+            continue
+        if mark.project in (None, project_prefix(repo.root, project)):
             yield root, git_dir, branch
 
 
-def _cleaned(repo: Repository, journal: Journal) -> Iterator[str]:
+def _cleaned(repo: Repository, project: Path, journal: Journal) -> Iterator[str]:
     run = journal.latest_run()
     book = (journal.part(Book, run.id) if run else None) or Book()
     cut = {it.story for it in journal.unfinished_iterations(run.id)} if run else set()
-    for root, git_dir, branch in list(_trees(repo)):
+    for root, git_dir, branch in list(_trees(repo, project)):
         if (root / ".git").exists() and root.name.isdigit():
             place = LaneTree(int(root.name), Repository.open(root))
             saved = ref_name(run.id if run else "none", int(time.time()), "lanes")

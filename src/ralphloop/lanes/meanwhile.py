@@ -29,8 +29,8 @@ from ralphloop.core.run_state import Book, Standing, States, state_of
 from ralphloop.errors import InputError
 from ralphloop.lanes.branch import move
 from ralphloop.lanes.names import holds_what_landed
-from ralphloop.lanes.worktrees import stand
-from ralphloop.lanes.yard import SIGNATURE, Lane, Yard, repository_of
+from ralphloop.lanes.worktrees import SIGNED, stand
+from ralphloop.lanes.yard import Lane, Yard, repository_of
 from ralphloop.loop.begin import Round
 from ralphloop.loop.prepare import Setup
 from ralphloop.repo.commit import with_trailers
@@ -48,7 +48,6 @@ _MOST_PATHS = 10_000
 _MOST_READ = 4 << 20
 _CHUNK = 1 << 20
 _LONGEST_PATH = 1 << 13
-_SIGNED = SIGNATURE.partition("{")[0]
 
 
 def digest(path: Path) -> str:
@@ -131,7 +130,7 @@ class Edits:
         logs = self.yard.home.project.transcripts / runner.run
         numbers = range(self._since, runner.session.number + 1)  # of those that worked since
         named = (names_it(logs / f"{n}.log", checkout.root, [listed]) for n in numbers)
-        if _SIGNED in signed or (not is_committed and any(named)):
+        if SIGNED in signed or (not is_committed and any(named)):
             where = f"{path.name} in your checkout changed while an agent worked that names that"
             self._say([f"{where} place; it is taken over once you commit it"])
             return None
@@ -253,7 +252,7 @@ def _logs(yard: Yard) -> Iterator[Path]:
 
 def _moved(yard: Yard, lane: Lane, before: Surroundings) -> Iterator[str]:
     """Branches that were there and HEADs of other work trees that it moved."""
-    common, sign = yard.checkout.common_dir, SIGNATURE.format(lane.number).encode()
+    common, sign = yard.checkout.common_dir, lane.place.signature.encode()
     branches = common / "logs" / "refs" / "heads"
     mine = {lane.place.repo.git_dir / "logs" / "HEAD", branches / lane.place.branch}
     for path in _logs(yard):

@@ -36,8 +36,12 @@ def branches_for(repo: Repository, run: str) -> Iterator[str]:
 def owner_of(home: Repository, project: Path) -> str:
     """Whose lanes these are, as a part of a name; empty for the root of the main work tree."""
     tree = "" if home.git_dir == home.common_dir else home.git_dir.name
-    place = project_prefix(home.root, project).rstrip("/")
-    return _NOT_IN_NAMES.sub("-", "-".join(filter(None, (tree, place)))).strip("-")
+    return part_of_name("-".join(filter(None, (tree, project_prefix(home.root, project)))))
+
+
+def part_of_name(text: str) -> str:
+    """The same with nothing that a branch or a directory cannot be named."""
+    return _NOT_IN_NAMES.sub("-", text).strip("-")
 
 
 def lane_branch(home: Repository, project: Path, number: int) -> str:

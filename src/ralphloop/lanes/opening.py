@@ -63,6 +63,7 @@ async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell
     with held(setup, stop=stop, sink=sink, tell=tell) as outer, ExitStack() as locks:
         yard = await beside(open_yard(outer))
         hold = partial(RunLock, run=outer.run, now=time.time(), lane=True)
+        locks.callback(yard.close)
         locks.enter_context(hold(yard.landing.root / RALPH_DIR))
         yard.hold = lambda place: locks.enter_context(hold(place.root / RALPH_DIR))
 
@@ -214,11 +215,12 @@ def _yard(outer: Runner, session: Session, book: Book) -> Yard:
     """The lanes of a book, with the runner of the landing tree."""
     home = outer.setup
     checkout = repository_of(home)
-    directory = worktrees.directory_of(checkout, home.config.lanes.where)
+    project = home.project.root
+    directory = worktrees.directory_of(checkout, project, home.config.lanes.where)
     book = replace(book, kept_at=book.kept_at or landed_ref(session.run))
     tip = checkout.commit_of(book.kept_at) or checkout.commit_of(f"refs/heads/{book.branch}")
     tip = tip or checkout.head() or ""
-    landing = worktrees.open_tree(checkout, directory, 0, tip)
+    landing = worktrees.open_tree(checkout, project, directory, 0, tip)
     known, path = home.stories, home.listed
     if book.own_list is None and known is not None:  # found out once, when the run begins
         own, seen = True, book.seen
@@ -232,7 +234,7 @@ def _yard(outer: Runner, session: Session, book: Book) -> Yard:
         book = replace(book, own_list=own, seen=seen)
     setup = setup_in(home, landing, listed="" if book.own_list else path, lands_on=book.branch)
     runner = replace(outer, setup=setup, session=session, measure=measure_of(setup))
-    place = worktrees.LaneTree(0, setup.repo or landing.repo)  # whose git is confined as well
+    place = replace(landing, repo=setup.repo or landing.repo)  # whose git is confined as well
     yard = Yard(home, runner, place, outer.measure, directory, book)
     runner.lands = partial(land, yard)
     return yard

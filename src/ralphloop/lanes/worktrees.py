@@ -14,6 +14,7 @@ import hashlib
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,15 +25,17 @@ from ralphloop.atomic import kill_point, write_atomic
 from ralphloop.config.model import Config
 from ralphloop.core.model import Value
 from ralphloop.errors import InputError, RepositoryError
+from ralphloop.lanes.names import lane_branch, owner_of, part_of_name
 from ralphloop.proc.run import Output, run_command
 from ralphloop.repo.commit import with_trailers
 from ralphloop.repo.git import Git, first_lines, printable
 from ralphloop.repo.set_aside import scratch_index
-from ralphloop.repo.work_tree import Repository, project_prefix, wait_for_locks
+from ralphloop.repo.work_tree import Repository, is_name, project_prefix, wait_for_locks
 from ralphloop.room import read_regular
 from ralphloop.text.plain import some
 
 MARK = "ralph-lane"
+SIGNED = "(ralph lane "  # how a signature begins
 INCLUDE = ".worktreeinclude"
 MAKE_IT = 'make one in lanes.setup, such as ["uv", "sync"]'
 _LONG_S = 600.0
@@ -51,6 +54,7 @@ class ReadyMark(Value, kw_only=True):
     """What a work tree of ours was made ready with; a mark in git's directory of it."""
 
     home: str = ""  # the checkout it belongs to
+    project: str | None = None  # where its project lies in there; None: not known
     digest: str = ""
     brought: tuple[str, ...] = ()  # what is ignored and is to stay
     proven: bool = False  # the checks that were green before any work were so in here
@@ -62,6 +66,7 @@ class LaneTree(msgspec.Struct, frozen=True):
     number: int
     repo: Repository
     branch: str = ""  # what its agent stands on; empty: the landing tree
+    project: str = ""  # where the project lies in the checkout, as a prefix of paths
 
     @property
     def root(self) -> Path:
@@ -71,6 +76,11 @@ class LaneTree(msgspec.Struct, frozen=True):
     def git(self) -> Git:
         """Git that changes this work tree, without anybody's hooks."""
         return self.repo.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
+
+    @property
+    def signature(self) -> str:
+        """What stands behind the committer's name in the reflogs of its agent, and of no other."""
+        return f"{SIGNED}{self.branch.rpartition('/lane-')[2]})"
 
     def mark(self) -> ReadyMark:
         return read_mark(self.repo.git_dir) or ReadyMark()
@@ -84,17 +94,21 @@ def read_mark(git_dir: Path) -> ReadyMark | None:
         return None
 
 
-def directory_of(home: Repository, where: str) -> Path:
-    if where:
-        place = Path(os.path.normpath(home.root / Path(where).expanduser()))
-        if place == home.root or place.is_relative_to(home.root):
-            raise InputError(
-                f"{where} lies inside the repository",
-                "Name a directory beside it.",
-                place="lanes.where",
-            )
-        return place
-    return home.root.with_name(f"{home.root.name}.lanes")
+def directory_of(home: Repository, project: Path, where: str) -> Path:
+    """Where the lanes of a project lie; no two projects or checkouts share a place."""
+    if not where:
+        place = home.root.with_name(f"{home.root.name}.lanes")
+        part = part_of_name(project_prefix(home.root, project))
+        return place / part if part else place
+    place = Path(os.path.normpath(home.root / Path(where).expanduser()))
+    if place == home.root or place.is_relative_to(home.root):
+        raise InputError(
+            f"{where} lies inside the repository",
+            "Name a directory beside it.",
+            place="lanes.where",
+        )
+    owner = owner_of(home, project)
+    return place / owner if owner else place
 
 
 def listed(home: Repository) -> Iterator[tuple[Path, Path, str]]:
@@ -112,7 +126,7 @@ def listed(home: Repository) -> Iterator[tuple[Path, Path, str]]:
 
 
 def open_tree(
-    home: Repository, directory: Path, number: int, commit: str, *, branch: str = ""
+    home: Repository, project: Path, directory: Path, number: int, commit: str
 ) -> LaneTree:
     """The work tree of that number: the one that is there, or a new one without any file yet."""
     root = directory / (str(number) if number else "landing")
@@ -130,17 +144,21 @@ def open_tree(
         if ended.returncode != 0:
             raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
         kill_point("lane.added")
-    place = LaneTree(number, Repository.open(root), branch)
-    if read_mark(place.repo.git_dir) is None:
+    branch = lane_branch(home, project, number) if number else ""
+    place = LaneTree(number, Repository.open(root), branch, project_prefix(home.root, project))
+    mark = read_mark(place.repo.git_dir)
+    if mark is not None and mark.home != str(home.root) and Path(mark.home).is_dir():
+        raise _in_the_way(root, f"it is a lane of {mark.home}")
+    if mark is None:
         if any(path.name != ".git" for path in root.iterdir()) and place.repo.dirty_paths():
             raise _in_the_way(root)
-        write_mark(place, ReadyMark(home=str(home.root)))
+        write_mark(place, ReadyMark(home=str(home.root), project=place.project))
     return place
 
 
-def _in_the_way(root: Path) -> RepositoryError:
+def _in_the_way(root: Path, why: str = "it is no lane of this repository") -> RepositoryError:
     return RepositoryError(
-        f"{root} is in the way: it is no lane of this repository",
+        f"{root} is in the way: {why}",
         "Move it away, or name another directory: lanes.where",
     )
 
@@ -150,22 +168,69 @@ def is_empty(place: LaneTree) -> bool:
     return not (place.repo.git_dir / "index").exists()
 
 
-def bring_back(place: LaneTree) -> bool:
-    """A work tree whose files somebody deleted, as its last commit has it; False where it is."""
-    link, git_dir = place.root / ".git", place.repo.git_dir
-    if link.exists() or not git_dir.is_dir():
-        return False
+def is_gone(place: LaneTree) -> bool:
+    """Whether somebody deleted its files, or git's directory of it."""
+    return not (place.root / ".git").exists() or not place.repo.git_dir.is_dir()
+
+
+def bring_back(home: Repository, place: LaneTree, commit: str) -> None:
+    """Make a tree again that is gone: as its last commit has it, or this one if none is known."""
+    link = place.root / ".git"
+    link.unlink(missing_ok=True)
     place.root.mkdir(parents=True, exist_ok=True)
-    emptied = not any(place.root.iterdir())
-    write_atomic(link, b"gitdir: " + os.fsencode(git_dir) + b"\n", within=place.root)
-    if emptied:
-        place.git.run("reset", "--quiet", "--hard", timeout_s=_LONG_S)
+    was_emptied = not any(place.root.iterdir())
+    was_forgotten = not place.repo.git_dir.is_dir()
+    if was_forgotten:
+        _register_again(home, place, commit)
+    write_atomic(link, b"gitdir: " + os.fsencode(place.repo.git_dir) + b"\n", within=place.root)
+    if was_forgotten:
+        bring_branch_back(place, commit)
+        if place.branch:
+            place.git.run("symbolic-ref", "HEAD", f"refs/heads/{place.branch}")
+        write_mark(place, ReadyMark(home=str(home.root), project=place.project))
+    if was_emptied or was_forgotten:
+        how = "--hard" if was_emptied else "--mixed"
+        place.git.run("reset", "--quiet", how, timeout_s=_LONG_S)
+
+
+def _register_again(home: Repository, place: LaneTree, commit: str) -> None:
+    """Give a tree git's directory again, by the name that it had."""
+    git_dir = place.repo.git_dir
+    how = ("--quiet", "--force", "--no-checkout", "--detach")
+    git = home.git.writing().confined(None)  # nothing of anybody's runs: no file is written yet
+    with tempfile.TemporaryDirectory(prefix="ralph-", dir=place.root.parent) as room:
+        made = Path(room, git_dir.name)  # git takes the last part for its own name
+        git.run("worktree", "add", *how, str(made), commit, timeout_s=_LONG_S)
+        told = os.fsdecode(read_regular(made / ".git", most=1 << 16))
+        if Path(told.removeprefix("gitdir: ").strip()).resolve() != git_dir.resolve():
+            git.run("worktree", "remove", "--force", "--force", str(made))
+            raise RepositoryError(
+                f"{git_dir} is gone, and git made another directory in its place",
+                "Go on with: ralph run --continue",
+            )
+        link = os.fsencode(place.root / ".git") + b"\n"
+        write_atomic(git_dir / "gitdir", link, within=git_dir)
+
+
+def bring_branch_back(place: LaneTree, commit: str) -> bool:
+    """Make the branch of a lane again where somebody deleted it; whether it was."""
+    ref = f"refs/heads/{place.branch}"
+    if not place.branch or place.repo.commit_of(ref):
+        return False
+    log = b""
+    with suppress(OSError):
+        log = read_regular(place.repo.git_dir / "logs" / "HEAD")
+    last = log.splitlines()[-1:] or [b""]
+    _, _, named = last[0].partition(b" ")
+    newest = os.fsdecode(named.partition(b" ")[0])
+    if not is_name(newest) or not place.repo.commit_of(f"{newest}^{{commit}}"):
+        newest = commit
+    place.git.run("update-ref", ref, newest)
     return True
 
 
 def stand(place: LaneTree, commit: str) -> None:
     """Hold exactly this commit; whatever else was there must have been saved."""
-    bring_back(place)
     wait_for_locks(place.repo)
     git = place.git
     if operation := place.repo.unfinished_operation():
@@ -271,7 +336,12 @@ def make_ready(
     brought = _ignored(place)
     if where := leads_back((place.root / path for path in brought), home):
         return where
-    write_mark(place, ReadyMark(home=str(home.root), digest=digest, brought=tuple(brought)))
+    write_mark(
+        place,
+        ReadyMark(
+            home=str(home.root), project=place.project, digest=digest, brought=tuple(brought)
+        ),
+    )
     return ""
 
 

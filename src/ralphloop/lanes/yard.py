@@ -22,7 +22,6 @@ from ralphloop.errors import InputError, RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.views import PROGRESS_VIEW
 from ralphloop.lanes import worktrees
-from ralphloop.lanes.names import lane_branch
 from ralphloop.lanes.worktrees import LaneTree
 from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import second_chance
@@ -36,8 +35,6 @@ from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.snapshot import Snapshotter
 from ralphloop.repo.work_tree import Repository, never_committed, project_prefix
 from ralphloop.stories.source import StoryFile, read
-
-SIGNATURE = "(ralph lane {})"  # behind the committer's name in the reflogs of a lane's agent
 
 
 class Lane(msgspec.Struct):
@@ -76,7 +73,8 @@ class Yard(msgspec.Struct):
         return repository_of(self.home)
 
     def close(self) -> None:
-        for measure in (self.outside, *(lane.runner.measure for lane in self.lanes.values())):
+        own = (self.outside, self.runner.measure)
+        for measure in (*own, *(lane.runner.measure for lane in self.lanes.values())):
             measure.close()
 
     def tip(self) -> str:
@@ -117,10 +115,8 @@ class Yard(msgspec.Struct):
     def lane(self, number: int) -> Lane:
         """The lane of this number, opened or made where it has not been yet."""
         if number not in self.lanes:
-            branch = lane_branch(self.checkout, self.home.project.root, number)
-            place = worktrees.open_tree(
-                self.checkout, self.directory, number, self.tip(), branch=branch
-            )
+            project = self.home.project.root
+            place = worktrees.open_tree(self.checkout, project, self.directory, number, self.tip())
             self.hold(place)
             setup = setup_in(self.home, place, listed=self.home.listed)
             runner = msgspec.structs.replace(
@@ -128,14 +124,14 @@ class Yard(msgspec.Struct):
                 setup=setup,
                 measure=measure_of(setup),
                 lane=number,
-                lane_branch=branch,
+                lane_branch=place.branch,
                 lands=None,
                 lock=None,
                 seen=None,
                 read=None,
                 unsettled=None,
             )
-            place = LaneTree(number, setup.repo or place.repo, branch)
+            place = msgspec.structs.replace(place, repo=setup.repo or place.repo)
             note = self.note(number)
             lost = ""
             if note.story and not note.onto and worktrees.is_empty(place):
@@ -170,7 +166,7 @@ def setup_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -
         name = env.get("GIT_COMMITTER_NAME") or checkout.git.line(
             "config", "--get", "user.name", ok=(0, 1)
         )
-        env["GIT_COMMITTER_NAME"] = f"{name or 'ralph'} {SIGNATURE.format(place.number)}"
+        env["GIT_COMMITTER_NAME"] = f"{name or 'ralph'} {place.signature}"
     return confine(
         msgspec.structs.replace(
             home,
@@ -185,9 +181,51 @@ def setup_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -
     )
 
 
+def mend_landing(yard: Yard) -> bool:
+    """Make the landing tree again where somebody deleted it; whether it was."""
+    place = yard.landing
+    if not worktrees.is_gone(place):
+        return False
+    _made_again(yard, place, yard.tip())
+    yard.runner.forget()
+    yard.say(f"{place.root} was deleted by somebody; it was made again")
+    return True
+
+
+def mend_lane(yard: Yard, lane: Lane) -> bool:
+    """Make a lane again where somebody deleted it: as its story began, with what was saved."""
+    place, note = lane.place, yard.note(lane.number)
+    base = note.base or yard.tip()
+    if not worktrees.is_gone(place):
+        stands_on_it = place.repo.branch() == place.branch  # a new one stands on none
+        if stands_on_it and worktrees.bring_branch_back(place, base):
+            yard.say(f"the branch {place.branch} was deleted by somebody; it was made again")
+        return False
+    _made_again(yard, place, base)
+    if place.repo.head() == base and not note.onto:
+        worktrees.put_onto(place, note.work)  # what it met then it meets again
+    lane.runner.forget()
+    lane.lost = f"the files of {place.root} were deleted"
+    return True
+
+
+def _made_again(yard: Yard, place: LaneTree, commit: str) -> None:
+    """Make a tree again that somebody deleted, and keep others out of it as before."""
+    is_held = place.repo.git_dir.is_dir()  # our lock lies in there
+    worktrees.bring_back(yard.checkout, place, commit)
+    if not is_held:
+        yard.hold(place)
+
+
 def take_up(yard: Yard, lane: Lane, story: Story) -> Steps[None]:
     """Make the lane hold the story's work on the commit where the story begins."""
     number, runner = lane.number, lane.runner
+    mend_lane(yard, lane)
+    if lane.lost:
+        goes_on = yard.note(number).story == story.id
+        rest = f", and {story.id} goes on from what was saved" if goes_on else ""
+        yard.say(f"{lane.lost} by somebody; it was made again{rest}")
+        lane.lost = ""
     state = runner.session.story(story.id)
     if yard.note(number).onto:
         yield from finish_move(yard, lane)
@@ -213,7 +251,7 @@ def take_up(yard: Yard, lane: Lane, story: Story) -> Steps[None]:
         work = yield from saved(yard, lane, ref)
         yard.write(number, work=work, onto=state.start_head)  # ahead: it can be done again
         yield from finish_move(yard, lane)
-        yield from made_ready(yard, lane.place)
+    yield from made_ready(yard, lane.place)
     _bring_files(yard, lane, story)
     if runner.session.story(story.id).has_a_chance:
         runner.intervene(second_chance(runner, story.id))
