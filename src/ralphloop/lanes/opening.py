@@ -61,6 +61,7 @@ def wanted(setup: Setup) -> bool:
 
 async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> EndedRun:
     with held(setup, stop=stop, sink=sink, tell=tell) as outer, ExitStack() as locks:
+        locks.callback(_end_setups, tell)
         yard = await beside(open_yard(outer))
         hold = partial(RunLock, run=outer.run, now=time.time(), lane=True)
         locks.callback(yard.close)
@@ -76,6 +77,11 @@ async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell
         ended = await attended(yard.runner, work)
         bring_home(yard, ended.told.decision, tell)
         return ended
+
+
+def _end_setups(tell: Tell) -> None:
+    if ended := worktrees.end_setups():
+        tell(f"Ended what lanes.setup had left at work: {', '.join(ended)}.")
 
 
 async def settle_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> None:

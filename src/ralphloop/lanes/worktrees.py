@@ -4,10 +4,11 @@ They lie outside of the checkout (`<repository>.lanes/<n>`), so that no tool res
 the user's files.  Number 0 is the landing tree, on no branch; a lane has one (`lanes.names`) whose
 commits never leave it: what lands is one commit made of the lane's files.
 
-What `copy`, `.worktreeinclude` and `setup` brought is brought again whenever a file that names
-dependencies changed; in the landing tree nothing else that is ignored survives.  A copied virtual
-environment that installs the project from the user's checkout would test that one: it is refused,
-and so is a link into it.
+What `copy` and `.worktreeinclude` name is copied whenever that changes, and what they name no more
+goes; `setup` runs again whenever that, itself or a file that names dependencies changed.  What it
+left at work serves its tree until the run ends; then the next run sets up again.  In the landing
+tree nothing else that is ignored survives.  A copied virtual environment that installs the project
+from the user's checkout would test that one: it is refused, and so is a link into it.
 """
 
 import hashlib
@@ -26,7 +27,9 @@ from ralphloop.config.model import Config
 from ralphloop.core.model import Value
 from ralphloop.errors import InputError, RepositoryError
 from ralphloop.lanes.names import lane_branch, owner_of, part_of_name
-from ralphloop.proc.run import Output, run_command
+from ralphloop.proc.process_table import OF_SETUP
+from ralphloop.proc.run import Output, marked_as_setup, run_command
+from ralphloop.proc.tree import ASKED_ONCE, marked_processes, stop_tree
 from ralphloop.repo.commit import with_trailers
 from ralphloop.repo.git import Git, first_lines, printable
 from ralphloop.repo.set_aside import scratch_index
@@ -56,6 +59,9 @@ class ReadyMark(Value, kw_only=True):
     home: str = ""  # the checkout it belongs to
     project: str | None = None  # where its project lies in there; None: not known
     digest: str = ""
+    recipe: str = ""  # what was to be copied, as a digest
+    copied: tuple[str, ...] = ()  # what was, and was not there before
+    serving: str = ""  # the mark of processes that its setup left at work
     brought: tuple[str, ...] = ()  # what is ignored and is to stay
     proven: bool = False  # the checks that were green before any work were so in here
 
@@ -316,44 +322,98 @@ def make_ready(
 ) -> str:
     """Bring along and set up what is not committed; why that failed, in words."""
     mark, section = place.mark(), config.lanes
+    serving = OF_SETUP.format(os.getpid())
     lies_in = place.root / project_prefix(home.root, project)
-    digest = _digest(config, [place.root, lies_in])
-    if digest == mark.digest:
+    recipe = _recipe(home, section.copy)
+    digest = _digest(recipe, config, [place.root, lies_in])
+    # What its setup had left at work ended with the run that it served.
+    is_served = mark.serving in ("", serving)
+    if digest == mark.digest and is_served:
         return ""
-    if not mark.digest:
-        _copy(_included(home, section.copy, project_prefix(home.root, project)), home, place)
-        copied = [settings.parent for settings in place.root.glob("*/pyvenv.cfg")]
-        if where := installs_from(copied, home):
+    if recipe != mark.recipe:
+        wanted = list(_included(home, section.copy, project_prefix(home.root, project)))
+        mark = _copied_anew(place, home, mark, recipe, wanted)
+        own = [path.parent for path in place.root.glob("*/pyvenv.cfg")]
+        if where := installs_from(own, home):
+            _copied_anew(place, home, mark, "", ())  # the next start may find a better one
             return f"{where}. Leave it out of lanes.copy and {MAKE_IT}"
+    before = {proc.identity for proc in marked_processes(serving)} if section.setup else set()
     for argv in section.setup:
         ended = run_command(
-            argv, cwd=lies_in, timeout_s=_SETUP_S, output=Output.TAIL, keep=_KEPT_OUTPUT, stop=stop
+            argv,
+            cwd=lies_in,
+            timeout_s=_SETUP_S,
+            output=Output.TAIL,
+            keep=_KEPT_OUTPUT,
+            stop=stop,
+            env=marked_as_setup(),
         )
         if ended.stopped:
             return ""  # the run ends; next time from the beginning
         if ended.returncode != 0:
             return f"setup failed: {' '.join(argv)}\n{ended.said[-_KEPT_OUTPUT:]}"
+    left = {proc.identity for proc in marked_processes(serving)} if section.setup else set()
     brought = _ignored(place)
     if where := leads_back((place.root / path for path in brought), home):
         return where
-    write_mark(
-        place,
-        ReadyMark(
-            home=str(home.root), project=place.project, digest=digest, brought=tuple(brought)
-        ),
+    is_serving = bool(left - before)
+    ready = msgspec.structs.replace(
+        mark,
+        digest=digest,
+        brought=tuple(brought),
+        serving=serving if is_serving else "",
+        proven=False,
     )
+    write_mark(place, ready)
     return ""
 
 
-def _digest(config: Config, places: Sequence[Path]) -> str:
+def end_setups() -> tuple[str, ...]:
+    """End what setups of this process left at work; what that was, by name."""
+    return stop_tree(None, None, OF_SETUP.format(os.getpid()), stages=ASKED_ONCE)
+
+
+def _recipe(home: Repository, copy: Iterable[str]) -> str:
+    """Of everything that says what has to be copied."""
+    parts = hashlib.sha256(repr(tuple(copy)).encode())
+    with suppress(OSError):
+        parts.update(read_regular(home.root / INCLUDE, most=_LARGEST_MANIFEST))
+    return parts.hexdigest()
+
+
+def _digest(recipe: str, config: Config, places: Sequence[Path]) -> str:
     """Of everything that says what has to be there."""
-    parts = hashlib.sha256(repr((config.lanes.setup, config.lanes.copy)).encode())
+    parts = hashlib.sha256(repr((config.lanes.setup, recipe)).encode())
     for place in dict.fromkeys(places) if config.lanes.setup else ():
         for name in _MANIFESTS:
             with suppress(OSError):
                 content = read_regular(place / name, most=_LARGEST_MANIFEST)
                 parts.update(name.encode() + b"\0" + content)
     return parts.hexdigest()
+
+
+def _copied_anew(
+    place: LaneTree, home: Repository, mark: ReadyMark, recipe: str, wanted: Sequence[str]
+) -> ReadyMark:
+    """Bring what is to be copied now and take away what was before; the mark that says so."""
+    args = ("ls-files", "-z", "--", *(f":(top,literal){path}" for path in mark.copied))
+    tracked = place.repo.git.names(*args) if mark.copied else []
+    for path in set(mark.copied).difference(wanted):
+        if not any(name == path or name.startswith(f"{path}/") for name in tracked):
+            remove(place.root / path)
+    missing = [path for path in wanted if not os.path.lexists(place.root / path)]
+    _copy(missing, home, place)
+    copied = {*mark.copied, *missing}.intersection(wanted)
+    known = msgspec.structs.replace(
+        mark,
+        home=str(home.root),
+        project=place.project,
+        recipe=recipe,
+        copied=tuple(sorted(copied)),
+        digest="",
+    )
+    write_mark(place, known)  # ahead of what may fail
+    return known
 
 
 def write_mark(place: LaneTree, mark: ReadyMark) -> None:
