@@ -116,3 +116,27 @@ def starts(box: Sandbox, name: str) -> int:
     """How often a story's agent was started."""
     path = box.state / f"starts-{name}"
     return int(path.read_text()) if path.exists() else 0
+
+
+def run_branch(box: Sandbox, which: int = -1) -> str:
+    """A branch of ours that stories landed on: the newest, or by its place among all."""
+    args = ("--sort=refname", "--format=%(refname:short)", "refs/heads/ralph*/2*")
+    return box.git("for-each-ref", *args).split("\n")[which]
+
+
+def landed_once(box: Sandbox, branch: str, *names: str, others: int = 0) -> None:
+    """One commit for each story with its file in it, in a line, marked; replayed, nothing left."""
+    subjects = box.git("log", "--format=%s", branch).split("\n")
+    for name in names:
+        assert subjects.count(f"{name}: Do {name}") == 1, subjects
+        assert box.git("show", f"{branch}:{name}.txt") == name
+        made = box.git("log", "--format=%H", f"--grep=^{name}: Do {name}$", branch)
+        changed = box.git("show", "--name-only", "--format=", made).split("\n")
+        assert set(changed) - {"prd.json", "progress.txt"} == {f"{name}.txt"}, changed
+    assert len(subjects) == 1 + len(names) + others, subjects
+    assert box.git("log", "--merges", "--format=%s", branch) == ""
+    listed = json.loads(box.git("show", f"{branch}:prd.json"))["userStories"]
+    assert all(it["passes"] for it in listed if it["id"] in names), listed
+    replayed = box.ralph("replay")
+    assert replayed.code == 0, replayed.text
+    assert box.leftovers() == []

@@ -31,13 +31,14 @@ from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock, live_holder
 from ralphloop.journal.views import PROGRESS_VIEW
 from ralphloop.lanes import inner
+from ralphloop.lanes.names import LANDED, is_of_a_lane, is_of_a_run, own_branches
 from ralphloop.lanes.worktrees import LaneTree, listed, read_mark, remove, work_of
 from ralphloop.night.look import look, reading
 from ralphloop.proc.tree import stop_tree
 from ralphloop.project import Project, find_project
 from ralphloop.repo.git import printable
 from ralphloop.repo.set_aside import ref_name
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import Repository, project_prefix
 from ralphloop.text.plain import counted, some
 
 _KEPT, _LARGEST = "20", "2GB"
@@ -168,7 +169,7 @@ def show_lanes() -> None:
     book = night.book or Book()
     working = {look.number: look for look in night.lanes}
     pids = {it.n: it.pid for it in night.flying}
-    lines, trees = list[str](), list(_trees(repo))
+    lines, trees = list[str](), list(_trees(repo, project.root))
     for root, _, branch in trees:
         lane = int(root.name) if root.name.isdigit() else 0
         story, busy = book.lanes.get(lane, LaneNote()).story, working.get(lane)
@@ -177,13 +178,14 @@ def show_lanes() -> None:
             held = f"{busy.words(night.now)}, process {pids[busy.iteration]}"
         lines.append(f"{root}  {branch or 'landing tree'}  {held or 'idle'}")
     lines += [f"waiting: {some(names)}: {why}" for why, names in night.waiting.items()]
-    kept = repo.git.line("for-each-ref", _REFS, "refs/heads/ralph/", "refs/ralph/lanes/")
+    own = [f"refs/heads/{branch}" for branch in own_branches(repo)]
+    kept = repo.git.line("for-each-ref", _REFS, *own, "refs/ralph/lanes/")
     for line in kept.splitlines():
         ref, subject, date = (*line.split("\t"), "", "")[:3]
         branch = ref.removeprefix("refs/heads/")
         if branch == ref:
             lines.append(f"saved {date}: {subject}: git show {ref}")
-        elif not branch.startswith("ralph/lane-"):
+        elif not is_of_a_lane(branch):
             lines.append(f"branch {branch}: git merge {branch}")
     if not trees:
         lines.append("No lanes. `ralph run --lanes 2` makes them.")
@@ -207,21 +209,23 @@ def clean_lanes() -> None:
             for cut in journal.unfinished_iterations(run.id):
                 ended += stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
         told = [f"ended {words}, left by a run that was killed" for words in ended]
-        output.emit_lines(map(output.safe, chain(told, _cleaned(repo, journal))))
+        output.emit_lines(map(output.safe, chain(told, _cleaned(repo, project.root, journal))))
 
 
-def _trees(repo: Repository) -> Iterator[tuple[Path, Path, str]]:
+def _trees(repo: Repository, project: Path) -> Iterator[tuple[Path, Path, str]]:
     for root, git_dir, branch in listed(repo):
         mark = read_mark(git_dir)
-        if mark is not None and mark.home == str(repo.root):
+        if mark is None or mark.home != str(repo.root):
+            continue
+        if mark.project in (None, project_prefix(repo.root, project)):
             yield root, git_dir, branch
 
 
-def _cleaned(repo: Repository, journal: Journal) -> Iterator[str]:
+def _cleaned(repo: Repository, project: Path, journal: Journal) -> Iterator[str]:
     run = journal.latest_run()
     book = (journal.part(Book, run.id) if run else None) or Book()
     cut = {it.story for it in journal.unfinished_iterations(run.id)} if run else set()
-    for root, git_dir, branch in list(_trees(repo)):
+    for root, git_dir, branch in list(_trees(repo, project)):
         if (root / ".git").exists() and root.name.isdigit():
             place = LaneTree(int(root.name), Repository.open(root))
             saved = ref_name(run.id if run else "none", int(time.time()), "lanes")
@@ -237,16 +241,25 @@ def _cleaned(repo: Repository, journal: Journal) -> Iterator[str]:
         if git.attempt("worktree", "remove", "--force", "--force", str(root)).returncode:
             remove(root)
             remove(git_dir)
-        if branch.startswith("ralph/lane-"):
+        if is_of_a_lane(branch):
             git.attempt("branch", "-D", branch)
         yield f"removed {root}"
         if root.parent.is_dir() and not any(root.parent.iterdir()):
             root.parent.rmdir()
-    args = ("branch", "--list", "ralph/2*", "--format=%(refname:short)")
-    for branch in repo.git.line(*args).split():
-        if branch != book.branch and repo.git.contains(repo.head(), branch):
-            repo.git.writing().attempt("branch", "-D", branch)
+    yield from _without_old_branches(repo, book)
+
+
+def _without_old_branches(repo: Repository, book: Book) -> Iterator[str]:
+    """Delete what earlier runs landed on and the branch of the checkout has; what, in words."""
+    git, head = repo.git.writing(), repo.head()
+    for branch in filter(is_of_a_run, own_branches(repo)):
+        if branch == book.branch or not git.contains(head, branch):
+            continue
+        if git.attempt("branch", "-D", branch).returncode == 0:
             yield f"removed branch {branch}, which your branch has"
+    for ref in git.line("for-each-ref", "--format=%(refname)", LANDED).splitlines():
+        if ref != book.kept_at and git.contains(head, ref):
+            git.attempt("update-ref", "-d", ref)
 
 
 def _made_inside(book: Book, place: LaneTree, run: str) -> Iterator[str]:

@@ -184,6 +184,12 @@ class LaneLeft(Event, kw_only=True):
     reason: str = ""
 
 
+class LanesMended(Event, kw_only=True):
+    """Somebody changed what lanes work with, and what was done about it."""
+
+    reason: str = ""
+
+
 class StoryReturned(Event, kw_only=True):
     """What was green in its lane could not land: it goes back there."""
 

@@ -191,6 +191,8 @@ class Book(Value, kw_only=True):
     """What a successor has to know of the lanes of a run."""
 
     branch: str = ""  # what stories land on
+    kept_at: str = ""  # the ref of ours that moves with it
+    left: tuple[str, ...] = ()  # what they landed on before, and is somebody's now
     origin: str = ""  # the branch of the checkout, and where it was
     origin_head: str = ""
     on: str = ""  # the branch of the checkout, also where nothing is to follow

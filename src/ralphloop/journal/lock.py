@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -279,13 +280,17 @@ def _take_all(
 def _end_checks(died: Holder | None) -> tuple[str, ...]:
     if died is None or not died.pid or died.host != os.uname().nodename:
         return ()
-    from ralphloop.proc.process_table import OF_CHECKS, started_at
+    from ralphloop.proc.process_table import OF_CHECKS, OF_SETUP, started_at
     from ralphloop.proc.tree import ASKED_ONCE, stop_tree
 
     began = started_at(died.pid)
     if began is not None and abs(began - died.pid_started) > _SAME_START_S:
         return ()  # its number is another process's by now, and so is the mark
-    return stop_tree(None, None, OF_CHECKS.format(died.pid), stages=ASKED_ONCE)
+    left = [
+        stop_tree(None, None, mark.format(died.pid), stages=ASKED_ONCE)
+        for mark in (OF_CHECKS, OF_SETUP)
+    ]
+    return tuple(chain(*left))
 
 
 def _take(

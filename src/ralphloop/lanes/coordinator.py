@@ -15,10 +15,10 @@ from ralphloop.core.model import Decision, ExitDecision, Story, StoryList
 from ralphloop.core.planning import IDLE, Plan, assign, room_for
 from ralphloop.core.policy import HOUR, reached
 from ralphloop.errors import InputError, RalphError
+from ralphloop.lanes.branch import keep_up
 from ralphloop.lanes.landing import concluded, stopped
 from ralphloop.lanes.meanwhile import Edits, watch
-from ralphloop.lanes.worktrees import bring_back
-from ralphloop.lanes.yard import Lane, Yard, take_up
+from ralphloop.lanes.yard import Lane, Yard, mend_landing, mend_lane, take_up
 from ralphloop.loop.agent import run_agent
 from ralphloop.loop.begin import begin
 from ralphloop.loop.judging import Judgement, judge
@@ -30,6 +30,7 @@ from ralphloop.proc.steps import Steps, beside
 from ralphloop.repo.preflight import no_room
 
 _NO_ROOM_S = 5.0
+_MOST_MENDS = 50
 _ROOM_HELPS = "it goes on by itself once there is room"
 _T = TypeVar("_T")
 
@@ -56,6 +57,8 @@ class Coordinator:
         self._stories: StoryList | None = None
         self._edits = Edits(yard)
         self._met_full = 0  # how often the disk was found to be full
+        self._lands: Lane | None = None  # whose story is in the landing tree now
+        self._mends = 0  # how often a tree had to be made again
 
     async def run(self) -> Decision:
         end: Decision | None = None
@@ -64,6 +67,7 @@ class Coordinator:
                 if end is None:
                     end = await self._next()
                 if not self._tasks:
+                    mend_landing(self.yard)
                     self.runner.read = None
                     if (named := by_name(self.runner, end or IDLE)) is not IDLE:
                         return named
@@ -102,7 +106,9 @@ class Coordinator:
         """What stops or delays the next start, for all lanes alike."""
         runner = self.runner
         handle_requests(runner)
-        bring_back(self.yard.landing)
+        if not self._queue.locked():  # what lands now looks for itself
+            mend_landing(self.yard)
+            keep_up(self.yard)
         while True:
             if decision := not_again(runner) or await wait_if_needed(runner):
                 return decision
@@ -167,16 +173,15 @@ class Coordinator:
         runner, judged = lane.runner, None
         runner.share = lambda left: self.share(lane, left)
         try:
-            await self._with_room(lambda: take_up(self.yard, lane, story))
+            await self._with_room(lane, lambda: take_up(self.yard, lane, story))
             await beside(saw_verify(runner, story))
             if runner.stop.requested:
                 return runner.interrupted
             begun = begin(runner, story, runner.as_known(runner.story_list()))
             watch(self.yard, lane, begun)
             result = await run_agent(runner, begun)
-            if await asyncio.to_thread(bring_back, lane.place):
-                runner.left_lane = lambda: f"the files of {lane.place.root} were deleted"
-            judged = await self._with_room(lambda: judge(runner, begun, result))
+            self._mend(lane)
+            judged = await self._with_room(lane, lambda: judge(runner, begun, result))
             lane.took = judged.step.spent
             lane.share = lane.took.cost_usd
             decision = await self._concluded(lane, judged)
@@ -193,8 +198,22 @@ class Coordinator:
         self._met_full += bool(found)
         return found
 
-    async def _with_room(self, steps: Callable[[], Steps[_T]]) -> _T:
-        """Take steps that can be begun again until there was room: a full disk makes checks red."""
+    def _mend(self, lane: Lane) -> bool:
+        """Make the trees again that a lane works with and somebody deleted; whether any was."""
+        found = mend_lane(self.yard, lane)
+        if found:
+            lost = lane.lost
+            lane.runner.left_lane = lambda: lost
+        if self._lands in (None, lane):
+            found = mend_landing(self.yard) or found
+        self._mends += found
+        return found and self._mends <= _MOST_MENDS
+
+    async def _with_room(self, lane: Lane, steps: Callable[[], Steps[_T]]) -> _T:
+        """Take steps that can be begun again until there was room: a full disk makes checks red.
+
+        They are also begun again where somebody deleted a tree that they work in.
+        """
         said: object = ""
         while True:
             while full := self._no_room(said):
@@ -205,8 +224,10 @@ class Coordinator:
             try:
                 came = await beside(steps())
             except (RalphError, OSError) as error:
-                if not self._no_room(said := error):
+                if not self._mend(lane) and not self._no_room(said := error):
                     raise
+                continue
+            if isinstance(came, Judgement) and self._mend(lane):
                 continue
             is_red = isinstance(came, Judgement) and not came.step.verdict.passed
             if not (is_red and (self._no_room() or self._met_full > met_before)):
@@ -241,20 +262,24 @@ class Coordinator:
             yield from ()
 
         try:
-            await self._with_room(tell)
+            await self._with_room(lane, tell)
             async with self._queue:
+                self._lands = lane
                 if runner.stop.requested:
                     raise _Over(runner.interrupted)
                 decision = await self._written(lane, judged)
+                mend_landing(self.yard)
                 runner.read = None
                 runner.publish()
                 self._stories = runner.story_list()
         finally:
             self._queued -= 1
+            if self._lands is lane:
+                self._lands = None
         return decision
 
     async def _written(self, lane: Lane, judged: Judgement) -> Decision | None:
-        decision = await self._with_room(lambda: concluded(self.yard, lane, judged))
+        decision = await self._with_room(lane, lambda: concluded(self.yard, lane, judged))
         if decision is None:
             raise _Over(self.runner.interrupted)
         if decision.word is ExitDecision.INTERRUPTED:

@@ -20,6 +20,7 @@ from ralphloop.errors import RepositoryError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
 from ralphloop.lanes import inner
+from ralphloop.lanes.branch import keep_up
 from ralphloop.lanes.conflicts import given_up, names, told
 from ralphloop.lanes.worktrees import bring_inner, name_of, put_onto, stand, unsolved
 from ralphloop.lanes.yard import Lane, Yard, keep_inner, ready, saved
@@ -37,6 +38,7 @@ from ralphloop.repo.work_tree import Repository
 from ralphloop.text.plain import one_line, some
 
 _MOST_LANDED = 200
+_MOST_TRIES = 5
 _NAMED = 5
 _TOGETHER = (
     "Your work was green alone and is red on top of that: {red}. It is on top of it now. Make both"
@@ -65,7 +67,7 @@ def concluded(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Decision | Non
     number, is_written = judged.begun.number, decided(lane, judged)
     if not is_written:
         if judged.step.verdict.passed:
-            judged = yield from tried_to_land(yard, lane, judged)
+            judged = yield from tried_on_the_newest(yard, lane, judged)
             if judged.cut_short:
                 return None
         lane.written = record(lane.runner, judged)
@@ -127,6 +129,19 @@ def _where_kept(yard: Yard, lane: Lane, number: int) -> str:
     where = yard.directory / inner.KEPT / f"{run}-{number}"
     made = inner.made_inside(repo, note.base or repo.head() or "HEAD")
     return some([*kept, *(printable(str(where / path)) for path in made)], _NAMED)
+
+
+def tried_on_the_newest(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]:
+    """The same, tried again where somebody committed on the branch while it was checked there."""
+    keep_up(yard)
+    for _ in range(_MOST_TRIES):
+        done = yield from tried_to_land(yard, lane, judged)
+        keep_up(yard)
+        if done.cut_short or not done.step.verdict.passed:
+            break
+        if yard.tip() == done.begun.state.start_head:
+            break
+    return done
 
 
 def tried_to_land(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]:

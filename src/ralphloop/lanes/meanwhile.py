@@ -27,11 +27,12 @@ from ralphloop.core.events import LaneLeft, StoriesEdited
 from ralphloop.core.model import StoryList, Value
 from ralphloop.core.run_state import Book, Standing, States, state_of
 from ralphloop.errors import InputError
-from ralphloop.lanes.worktrees import stand
-from ralphloop.lanes.yard import SIGNATURE, Lane, Yard, repository_of
+from ralphloop.lanes.branch import move
+from ralphloop.lanes.names import holds_what_landed
+from ralphloop.lanes.worktrees import SIGNED, stand
+from ralphloop.lanes.yard import Lane, Yard, repository_of
 from ralphloop.loop.begin import Round
 from ralphloop.loop.prepare import Setup
-from ralphloop.loop.runner import lane_branch
 from ralphloop.repo.commit import with_trailers
 from ralphloop.repo.git import printable
 from ralphloop.repo.set_aside import scratch_index
@@ -47,7 +48,6 @@ _MOST_PATHS = 10_000
 _MOST_READ = 4 << 20
 _CHUNK = 1 << 20
 _LONGEST_PATH = 1 << 13
-_SIGNED = SIGNATURE.partition("{")[0]
 
 
 def digest(path: Path) -> str:
@@ -70,8 +70,10 @@ def blob_of(repo: Repository, path: str, file: Path) -> str:
 
 def way_to_have_it(home: Setup, book: Book) -> str:
     """The command that brings what landed into the checkout, and an edit of theirs to no harm."""
-    command = f"git merge {book.branch}" if book.origin else f"git switch {book.branch}"
     repo, path, known = repository_of(home), home.listed, home.stories
+    name, here = holds_what_landed(repo, book), repo.branch()
+    follows = book.origin or name != book.branch or here in (*book.left, book.branch)
+    command = f"git merge {name}" if follows else f"git switch {name}"
     if book.own_list or known is None or path not in repo.dirty_paths():
         return command
     if blob_at(repo, "HEAD", path) == blob_at(repo, f"refs/heads/{book.branch}", path):
@@ -128,7 +130,7 @@ class Edits:
         logs = self.yard.home.project.transcripts / runner.run
         numbers = range(self._since, runner.session.number + 1)  # of those that worked since
         named = (names_it(logs / f"{n}.log", checkout.root, [listed]) for n in numbers)
-        if _SIGNED in signed or (not is_committed and any(named)):
+        if SIGNED in signed or (not is_committed and any(named)):
             where = f"{path.name} in your checkout changed while an agent worked that names that"
             self._say([f"{where} place; it is taken over once you commit it"])
             return None
@@ -167,8 +169,7 @@ class Edits:
         if commit == tip:
             return
         kill_point("edited.committed")
-        ref, told = f"refs/heads/{yard.book.branch}", "ralph: stories were edited"
-        checkout.git.writing().run("update-ref", "-m", told, ref, commit, tip)
+        move(yard, commit, "ralph: stories were edited")
         kill_point("edited.landed")
         stand(yard.landing, commit)
         yard.runner.forget()
@@ -251,9 +252,9 @@ def _logs(yard: Yard) -> Iterator[Path]:
 
 def _moved(yard: Yard, lane: Lane, before: Surroundings) -> Iterator[str]:
     """Branches that were there and HEADs of other work trees that it moved."""
-    common, sign = yard.checkout.common_dir, SIGNATURE.format(lane.number).encode()
+    common, sign = yard.checkout.common_dir, lane.place.signature.encode()
     branches = common / "logs" / "refs" / "heads"
-    mine = {lane.place.repo.git_dir / "logs" / "HEAD", branches / lane_branch(lane.number)}
+    mine = {lane.place.repo.git_dir / "logs" / "HEAD", branches / lane.place.branch}
     for path in _logs(yard):
         is_branch = path.is_relative_to(branches)
         if path in mine or (is_branch and str(path) not in before.logs):

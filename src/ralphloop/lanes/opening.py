@@ -1,7 +1,8 @@
 """A run with lanes from its beginning to its end: opened, recovered, and brought home.
 
 The run's branch is the stories' `branchName` where nobody stands on it, else `ralph/<run>`.  At the
-end the checkout's branch is moved forward to it, but only if its tree is clean and nobody moved it.
+end the checkout's branch is moved forward to it, but only if its tree is clean and nobody moved it;
+and so is one that the run has left to whoever stands on it (`lanes.branch`).
 After a crash an iteration whose agent had ended is judged again from its lane, on to its landing.
 """
 
@@ -20,9 +21,17 @@ from ralphloop.errors import RalphError, RepositoryError, UsageError
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
 from ralphloop.lanes import worktrees
+from ralphloop.lanes.branch import keep_up, land, make_branch
 from ralphloop.lanes.coordinator import Coordinator, keeps_to_its_share
 from ralphloop.lanes.landing import again, concluded, settle
 from ralphloop.lanes.meanwhile import blob_at, blob_of, digest, watch_again, way_to_have_it
+from ralphloop.lanes.names import (
+    branches_for,
+    holds_what_landed,
+    is_of_a_run,
+    landed_ref,
+    who_stands_on,
+)
 from ralphloop.lanes.yard import Yard, finish_move, made_ready, repository_of, setup_in
 from ralphloop.loop.agent import recover_iteration
 from ralphloop.loop.effects import take_back
@@ -52,8 +61,10 @@ def wanted(setup: Setup) -> bool:
 
 async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> EndedRun:
     with held(setup, stop=stop, sink=sink, tell=tell) as outer, ExitStack() as locks:
+        locks.callback(_end_setups, tell)
         yard = await beside(open_yard(outer))
         hold = partial(RunLock, run=outer.run, now=time.time(), lane=True)
+        locks.callback(yard.close)
         locks.enter_context(hold(yard.landing.root / RALPH_DIR))
         yard.hold = lambda place: locks.enter_context(hold(place.root / RALPH_DIR))
 
@@ -66,6 +77,11 @@ async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell
         ended = await attended(yard.runner, work)
         bring_home(yard, ended.told.decision, tell)
         return ended
+
+
+def _end_setups(tell: Tell) -> None:
+    if ended := worktrees.end_setups():
+        tell(f"Ended what lanes.setup had left at work: {', '.join(ended)}.")
 
 
 async def settle_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> None:
@@ -87,7 +103,7 @@ def open_yard(outer: Runner) -> Steps[Yard]:
             "Go on with it: ralph run --continue --lanes 0; or begin anew: ralph run --lanes N",
         )
     before = yield from _settled(outer)
-    book = before if resumes and before else _new_book(home, checkout, run, before)
+    book = before if resumes and before else _new_book(home, checkout, run, before, tell)
     count = home.config.lanes.count or book.count
     book = replace(book, count=count)
     yard = _yard(outer, outer.session, book)
@@ -102,7 +118,9 @@ def open_yard(outer: Runner) -> Steps[Yard]:
         yard.runner = yield from open_runner(yard.runner)
     except RalphError:
         if journal.find_run(run) is None:  # nothing began: no branch of it is left
-            checkout.git.writing().attempt("update-ref", "-d", f"refs/heads/ralph/{run}", tip)
+            made = {f"refs/heads/{book.branch}", book.kept_at}
+            for ref in made if is_of_a_run(book.branch) and run in book.branch else ():
+                checkout.git.writing().attempt("update-ref", "-d", ref, tip)
         raise
     where = f"{yard.directory}, landing on {book.branch}"
     tell(f"{count} lane{'s' * (count > 1)} in {where}; your checkout stays as it is.")
@@ -136,26 +154,35 @@ def _insist(home: Setup, checkout: Repository) -> None:
         raise RepositoryError("there is no commit yet", "Commit what you have, then start again.")
 
 
-def _new_book(home: Setup, checkout: Repository, run: str, before: Book | None) -> Book:
+def _new_book(home: Setup, checkout: Repository, run: str, before: Book | None, tell: Tell) -> Book:
     """A branch to land on; lanes that hold work of open stories keep it."""
     head, origin = checkout.head() or "", checkout.branch() or ""
     name = home.stories.list.branch_name if home.stories else None
-    listed = checkout.git.line("worktree", "list", "--porcelain").splitlines()
-    branch, tip = f"ralph/{run}", head
+    wanted, tip = "", head
     if before and before.branch != name and (waiting := _waiting(checkout, before)):
         if not checkout.git.contains(waiting, head):
             raise _merge_first(home, before)
-        branch, tip = before.branch, waiting  # the checkout has only to follow
+        wanted, tip = before.branch, waiting  # the checkout has only to follow
     elif name and name != origin:
         tip = checkout.commit_of(f"refs/heads/{name}") or head
-        if f"branch refs/heads/{name}" not in listed:
-            branch = name
-    ref = f"refs/heads/{branch}"
-    if not checkout.commit_of(ref):
-        checkout.git.writing().run("update-ref", "-m", "ralph: a run in lanes", ref, tip, "")
+        wanted = name
+    names = [*branches_for(checkout, run)]
+    if wanted and (place := who_stands_on(checkout, wanted)) is not None:
+        tell(f"Somebody stands on {wanted} ({place}): stories land on {names[0]}.")
+    elif wanted and checkout.commit_of(f"refs/heads/{wanted}") not in ("", tip):
+        moved = f"{wanted} was moved by somebody and lacks what the last run landed"
+        tell(f"{moved}; that is kept: stories land on {names[0]}, which has it.")
+    elif wanted:
+        names.insert(0, wanted)
+    made = make_branch(checkout, names, tip)
+    if made.instead:
+        tell(f"{made.instead}: stories land on {made.name}.")
+    kept_at = landed_ref(run)
+    checkout.git.writing().run("update-ref", kept_at, tip)
     return Book(
-        branch=branch,
-        origin=origin if branch != name else "",
+        branch=made.name,
+        kept_at=kept_at,
+        origin=origin if made.name != name else "",
         origin_head=head,
         on=origin,
         lanes=before.lanes if before else {},
@@ -176,14 +203,16 @@ def insist_on_what_landed(setup: Setup) -> None:
 
 def _waiting(checkout: Repository, book: Book) -> str:
     """What landed for the branch of the checkout and is not in it; empty where it is."""
-    tip = checkout.commit_of(f"refs/heads/{book.branch}")
+    tip = checkout.commit_of(f"refs/heads/{book.branch}")  # without it, they do without
+    tip = tip and checkout.commit_of(holds_what_landed(checkout, book))
     mine = bool(book.origin) and checkout.branch() == book.origin
     return tip if tip and mine and not has_again(checkout, checkout.head(), tip) else ""
 
 
 def _merge_first(home: Setup, book: Book) -> RepositoryError:
     return RepositoryError(
-        f"what the last run landed is on {book.branch} and not in {book.origin}",
+        f"what the last run landed is on {holds_what_landed(repository_of(home), book)}"
+        f" and not in {book.origin}",
         f"{way_to_have_it(home, book)}; or to do without it: git branch -D {book.branch}",
     )
 
@@ -192,9 +221,12 @@ def _yard(outer: Runner, session: Session, book: Book) -> Yard:
     """The lanes of a book, with the runner of the landing tree."""
     home = outer.setup
     checkout = repository_of(home)
-    directory = worktrees.directory_of(checkout, home.config.lanes.where)
-    tip = checkout.commit_of(f"refs/heads/{book.branch}") or checkout.head() or ""
-    landing = worktrees.open_tree(checkout, directory, 0, tip)
+    project = home.project.root
+    directory = worktrees.directory_of(checkout, project, home.config.lanes.where)
+    book = replace(book, kept_at=book.kept_at or landed_ref(session.run))
+    tip = checkout.commit_of(book.kept_at) or checkout.commit_of(f"refs/heads/{book.branch}")
+    tip = tip or checkout.head() or ""
+    landing = worktrees.open_tree(checkout, project, directory, 0, tip)
     known, path = home.stories, home.listed
     if book.own_list is None and known is not None:  # found out once, when the run begins
         own, seen = True, book.seen
@@ -208,8 +240,10 @@ def _yard(outer: Runner, session: Session, book: Book) -> Yard:
         book = replace(book, own_list=own, seen=seen)
     setup = setup_in(home, landing, listed="" if book.own_list else path, lands_on=book.branch)
     runner = replace(outer, setup=setup, session=session, measure=measure_of(setup))
-    place = worktrees.LaneTree(0, setup.repo or landing.repo)  # whose git is confined as well
-    return Yard(home, runner, place, outer.measure, directory, book)
+    place = replace(landing, repo=setup.repo or landing.repo)  # whose git is confined as well
+    yard = Yard(home, runner, place, outer.measure, directory, book)
+    runner.lands = partial(land, yard)
+    return yard
 
 
 def _settled(outer: Runner) -> Steps[Book | None]:
@@ -248,6 +282,7 @@ def recover_lanes(yard: Yard) -> Steps[list[str]]:
         if holding:
             settle(yard, holding, owing.story or "", owing.n)
         done.append(f"finished what iteration {owing.n} had left to do")
+    keep_up(yard)  # what is owed lands in the state in which it was checked
     cuts = journal.unfinished_iterations(run)
     gone = take_back(yard.runner) if cuts else {}
     done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
@@ -267,21 +302,36 @@ def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:
     """Move the branch of the checkout forward if nobody is disturbed by it, or say how."""
     checkout, book, home = yard.checkout, yard.book, yard.home
     tip, has_it = yard.tip(), False
-    is_unmoved = checkout.branch() == book.origin and checkout.head() == book.origin_head
-    may_follow = is_unmoved and book.origin and tip != book.origin_head
+    here, head = checkout.branch() or "", checkout.head() or ""
+    is_unmoved = bool(book.origin) and here == book.origin and head == book.origin_head
+    stands_on_ours = here in book.left and checkout.git.contains(tip, head)
+    may_follow = (is_unmoved or stands_on_ours) and tip != head
     if may_follow and not checkout.unfinished_operation() and not checkout.dirty_paths(home.own):
         git = checkout.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
         ended = git.attempt("merge", "--ff-only", "--quiet", tip, timeout_s=_MERGE_S)
         has_it = ended.returncode == 0
     if has_it:
-        words = f"{book.origin} has what landed"
-        yard.keep(origin_head=tip, seen=digest(home.stories.path) if home.stories else "")
-        if decision is ExitDecision.PROJECT_COMPLETE and book.branch.startswith("ralph/"):
-            ref = f"refs/heads/{book.branch}"
-            checkout.git.writing().attempt("update-ref", "-d", ref, tip)
+        words = f"{here} has what landed"
+        yard.keep(seen=digest(home.stories.path) if home.stories else "")
+        if is_unmoved:
+            yard.keep(origin_head=tip)
+        if decision is ExitDecision.PROJECT_COMPLETE and is_of_a_run(book.branch):
+            _forget_branch(yard, tip)
+        if stands_on_ours:
+            yard.keep(branch=here)  # which their own branch does not have yet
     elif tip == book.origin_head:
         words = "nothing landed"
+    elif tip == head:
+        words = f"{here} has what landed"
     else:
         words = f"what landed is on {book.branch}; to have it: {way_to_have_it(home, book)}"
     yard.keep(ended=words)
     tell(f"{words}.")
+
+
+def _forget_branch(yard: Yard, tip: str) -> None:
+    """Delete the branch of a run that is over and that the checkout has, and our ref of it."""
+    git, branch = yard.checkout.git.writing(), yard.book.branch
+    if who_stands_on(yard.checkout, branch) is None:
+        git.attempt("update-ref", "-d", f"refs/heads/{branch}", tip)
+        git.attempt("update-ref", "-d", yard.book.kept_at, tip)

@@ -1,13 +1,14 @@
 """The work trees of lanes: made, made ready, reused, and never cleaned before they are saved.
 
 They lie outside of the checkout (`<repository>.lanes/<n>`), so that no tool resolves upward into
-the user's files.  Number 0 is the landing tree, on no branch; a lane stands on `ralph/lane-<n>`,
-whose commits never leave it: what lands is one commit made of the lane's files.
+the user's files.  Number 0 is the landing tree, on no branch; a lane has one (`lanes.names`) whose
+commits never leave it: what lands is one commit made of the lane's files.
 
-What `copy`, `.worktreeinclude` and `setup` brought is brought again whenever a file that names
-dependencies changed; in the landing tree nothing else that is ignored survives.  A copied virtual
-environment that installs the project from the user's checkout would test that one: it is refused,
-and so is a link into it.
+What `copy` and `.worktreeinclude` name is copied whenever that changes, and what they name no more
+goes; `setup` runs again whenever that, itself or a file that names dependencies changed.  What it
+left at work serves its tree until the run ends; then the next run sets up again.  In the landing
+tree nothing else that is ignored survives.  A copied virtual environment that installs the project
+from the user's checkout would test that one: it is refused, and so is a link into it.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,8 +29,10 @@ from ralphloop.core.merging import Conflict
 from ralphloop.core.model import Value
 from ralphloop.errors import InputError, RepositoryError
 from ralphloop.lanes import inner
-from ralphloop.loop.runner import lane_branch
-from ralphloop.proc.run import Output, run_command
+from ralphloop.lanes.names import lane_branch, owner_of, part_of_name
+from ralphloop.proc.process_table import OF_SETUP
+from ralphloop.proc.run import Output, marked_as_setup, run_command
+from ralphloop.proc.tree import ASKED_ONCE, marked_processes, stop_tree
 from ralphloop.repo.commit import with_trailers
 from ralphloop.repo.git import (
     ANYHOW,
@@ -41,11 +45,12 @@ from ralphloop.repo.git import (
 )
 from ralphloop.repo.merge import Labels, Merged, merged
 from ralphloop.repo.set_aside import scratch_index
-from ralphloop.repo.work_tree import Repository, project_prefix, wait_for_locks
+from ralphloop.repo.work_tree import Repository, is_name, project_prefix, wait_for_locks
 from ralphloop.room import read_regular
 from ralphloop.text.plain import some
 
 MARK = "ralph-lane"
+SIGNED = "(ralph lane "  # how a signature begins
 INCLUDE = ".worktreeinclude"
 MAKE_IT = 'make one in lanes.setup, such as ["uv", "sync"]'
 _LONG_S = 600.0
@@ -64,7 +69,11 @@ class ReadyMark(Value, kw_only=True):
     """What a work tree of ours was made ready with; a mark in git's directory of it."""
 
     home: str = ""  # the checkout it belongs to
+    project: str | None = None  # where its project lies in there; None: not known
     digest: str = ""
+    recipe: str = ""  # what was to be copied, as a digest
+    copied: tuple[str, ...] = ()  # what was, and was not there before
+    serving: str = ""  # the mark of processes that its setup left at work
     brought: tuple[str, ...] = ()  # what is ignored and is to stay
     proven: bool = False  # the checks that were green before any work were so in here
 
@@ -74,6 +83,8 @@ class LaneTree(msgspec.Struct, frozen=True):
 
     number: int
     repo: Repository
+    branch: str = ""  # what its agent stands on; empty: the landing tree
+    project: str = ""  # where the project lies in the checkout, as a prefix of paths
 
     @property
     def root(self) -> Path:
@@ -83,6 +94,11 @@ class LaneTree(msgspec.Struct, frozen=True):
     def git(self) -> Git:
         """Git that changes this work tree, without anybody's hooks."""
         return self.repo.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
+
+    @property
+    def signature(self) -> str:
+        """What stands behind the committer's name in the reflogs of its agent, and of no other."""
+        return f"{SIGNED}{self.branch.rpartition('/lane-')[2]})"
 
     def mark(self) -> ReadyMark:
         return read_mark(self.repo.git_dir) or ReadyMark()
@@ -102,17 +118,21 @@ def read_mark(git_dir: Path) -> ReadyMark | None:
         return None
 
 
-def directory_of(home: Repository, where: str) -> Path:
-    if where:
-        place = Path(os.path.normpath(home.root / Path(where).expanduser()))
-        if place == home.root or place.is_relative_to(home.root):
-            raise InputError(
-                f"{where} lies inside the repository",
-                "Name a directory beside it.",
-                place="lanes.where",
-            )
-        return place
-    return home.root.with_name(f"{home.root.name}.lanes")
+def directory_of(home: Repository, project: Path, where: str) -> Path:
+    """Where the lanes of a project lie; no two projects or checkouts share a place."""
+    if not where:
+        place = home.root.with_name(f"{home.root.name}.lanes")
+        part = part_of_name(project_prefix(home.root, project))
+        return place / part if part else place
+    place = Path(os.path.normpath(home.root / Path(where).expanduser()))
+    if place == home.root or place.is_relative_to(home.root):
+        raise InputError(
+            f"{where} lies inside the repository",
+            "Name a directory beside it.",
+            place="lanes.where",
+        )
+    owner = owner_of(home, project)
+    return place / owner if owner else place
 
 
 def listed(home: Repository) -> Iterator[tuple[Path, Path, str]]:
@@ -129,7 +149,9 @@ def listed(home: Repository) -> Iterator[tuple[Path, Path, str]]:
             yield root, places[root], lines.get("branch", "").removeprefix("refs/heads/")
 
 
-def open_tree(home: Repository, directory: Path, number: int, commit: str) -> LaneTree:
+def open_tree(
+    home: Repository, project: Path, directory: Path, number: int, commit: str
+) -> LaneTree:
     """The work tree of that number: the one that is there, or a new one without any file yet."""
     root = directory / (str(number) if number else "landing")
     known = {path: git_dir for path, git_dir, _ in listed(home)}
@@ -146,17 +168,21 @@ def open_tree(home: Repository, directory: Path, number: int, commit: str) -> La
         if ended.returncode != 0:
             raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
         kill_point("lane.added")
-    place = LaneTree(number, Repository.open(root))
-    if read_mark(place.repo.git_dir) is None:
+    branch = lane_branch(home, project, number) if number else ""
+    place = LaneTree(number, Repository.open(root), branch, project_prefix(home.root, project))
+    mark = read_mark(place.repo.git_dir)
+    if mark is not None and mark.home != str(home.root) and Path(mark.home).is_dir():
+        raise _in_the_way(root, f"it is a lane of {mark.home}")
+    if mark is None:
         if any(path.name != ".git" for path in root.iterdir()) and place.repo.dirty_paths():
             raise _in_the_way(root)
-        write_mark(place, ReadyMark(home=str(home.root)))
+        write_mark(place, ReadyMark(home=str(home.root), project=place.project))
     return place
 
 
-def _in_the_way(root: Path) -> RepositoryError:
+def _in_the_way(root: Path, why: str = "it is no lane of this repository") -> RepositoryError:
     return RepositoryError(
-        f"{root} is in the way: it is no lane of this repository",
+        f"{root} is in the way: {why}",
         "Move it away, or name another directory: lanes.where",
     )
 
@@ -166,16 +192,64 @@ def is_empty(place: LaneTree) -> bool:
     return not (place.repo.git_dir / "index").exists()
 
 
-def bring_back(place: LaneTree) -> bool:
-    """A work tree whose files somebody deleted, as its last commit has it; False where it is."""
-    link, git_dir = place.root / ".git", place.repo.git_dir
-    if link.exists() or not git_dir.is_dir():
-        return False
+def is_gone(place: LaneTree) -> bool:
+    """Whether somebody deleted its files, or git's directory of it."""
+    return not (place.root / ".git").exists() or not place.repo.git_dir.is_dir()
+
+
+def bring_back(home: Repository, place: LaneTree, commit: str) -> None:
+    """Make a tree again that is gone: as its last commit has it, or this one if none is known."""
+    link = place.root / ".git"
+    link.unlink(missing_ok=True)
     place.root.mkdir(parents=True, exist_ok=True)
-    emptied = not any(place.root.iterdir())
-    write_atomic(link, b"gitdir: " + os.fsencode(git_dir) + b"\n", within=place.root)
-    if emptied:
-        place.git.run("reset", "--quiet", "--hard", timeout_s=_LONG_S)
+    was_emptied = not any(place.root.iterdir())
+    was_forgotten = not place.repo.git_dir.is_dir()
+    if was_forgotten:
+        _register_again(home, place, commit)
+    write_atomic(link, b"gitdir: " + os.fsencode(place.repo.git_dir) + b"\n", within=place.root)
+    if was_forgotten:
+        bring_branch_back(place, commit)
+        if place.branch:
+            place.git.run("symbolic-ref", "HEAD", f"refs/heads/{place.branch}")
+        write_mark(place, ReadyMark(home=str(home.root), project=place.project))
+    if was_emptied or was_forgotten:
+        how = "--hard" if was_emptied else "--mixed"
+        place.git.run("reset", "--quiet", how, timeout_s=_LONG_S)
+
+
+def _register_again(home: Repository, place: LaneTree, commit: str) -> None:
+    """Give a tree git's directory again, by the name that it had."""
+    git_dir = place.repo.git_dir
+    how = ("--quiet", "--force", "--no-checkout", "--detach")
+    git = home.git.writing().confined(None)  # nothing of anybody's runs: no file is written yet
+    with tempfile.TemporaryDirectory(prefix="ralph-", dir=place.root.parent) as room:
+        made = Path(room, git_dir.name)  # git takes the last part for its own name
+        git.run("worktree", "add", *how, str(made), commit, timeout_s=_LONG_S)
+        told = os.fsdecode(read_regular(made / ".git", most=1 << 16))
+        if Path(told.removeprefix("gitdir: ").strip()).resolve() != git_dir.resolve():
+            git.run("worktree", "remove", "--force", "--force", str(made))
+            raise RepositoryError(
+                f"{git_dir} is gone, and git made another directory in its place",
+                "Go on with: ralph run --continue",
+            )
+        link = os.fsencode(place.root / ".git") + b"\n"
+        write_atomic(git_dir / "gitdir", link, within=git_dir)
+
+
+def bring_branch_back(place: LaneTree, commit: str) -> bool:
+    """Make the branch of a lane again where somebody deleted it; whether it was."""
+    ref = f"refs/heads/{place.branch}"
+    if not place.branch or place.repo.commit_of(ref):
+        return False
+    log = b""
+    with suppress(OSError):
+        log = read_regular(place.repo.git_dir / "logs" / "HEAD")
+    last = log.splitlines()[-1:] or [b""]
+    _, _, named = last[0].partition(b" ")
+    newest = os.fsdecode(named.partition(b" ")[0])
+    if not is_name(newest) or not place.repo.commit_of(f"{newest}^{{commit}}"):
+        newest = commit
+    place.git.run("update-ref", ref, newest)
     return True
 
 
@@ -184,12 +258,11 @@ def stand(place: LaneTree, commit: str, *, keep_inner: bool = False) -> None:
 
     `keep_inner`: repositories that an agent made in here stay.
     """
-    bring_back(place)
     wait_for_locks(place.repo)
     git = place.git
     if operation := place.repo.unfinished_operation():
         git.attempt(operation, "reset" if operation == "bisect" else "--quit")
-    on = ("-B", lane_branch(place.number)) if place.number else ("--detach",)
+    on = ("-B", place.branch) if place.branch else ("--detach",)
     git.run("checkout", "--quiet", "--force", *on, commit, timeout_s=_LONG_S)
     git.run("clean", "-fdq" if keep_inner else "-ffdq", timeout_s=_LONG_S)
     inner.follow(place.repo, place.home)
@@ -324,40 +397,99 @@ def make_ready(
 ) -> str:
     """Bring along and set up what is not committed; why that failed, in words."""
     mark, section = place.mark(), config.lanes
+    serving = OF_SETUP.format(os.getpid())
     lies_in = place.root / project_prefix(home.root, project)
-    digest = _digest(config, [place.root, lies_in])
-    if digest == mark.digest:
+    recipe = _recipe(home, section.copy)
+    digest = _digest(recipe, config, [place.root, lies_in])
+    # What its setup had left at work ended with the run that it served.
+    is_served = mark.serving in ("", serving)
+    if digest == mark.digest and is_served:
         return ""
-    if not mark.digest:
-        _copy(_included(home, section.copy, project_prefix(home.root, project)), home, place)
-        copied = [settings.parent for settings in place.root.glob("*/pyvenv.cfg")]
-        if where := installs_from(copied, home):
+    if recipe != mark.recipe:
+        wanted = list(_included(home, section.copy, project_prefix(home.root, project)))
+        mark = _copied_anew(place, home, mark, recipe, wanted)
+        own = [path.parent for path in place.root.glob("*/pyvenv.cfg")]
+        if where := installs_from(own, home):
+            _copied_anew(place, home, mark, "", ())  # the next start may find a better one
             return f"{where}. Leave it out of lanes.copy and {MAKE_IT}"
     inner.check_out_kept(place.repo, home.root)
+    before = {proc.identity for proc in marked_processes(serving)} if section.setup else set()
     for argv in section.setup:
         ended = run_command(
-            argv, cwd=lies_in, timeout_s=_SETUP_S, output=Output.TAIL, keep=_KEPT_OUTPUT, stop=stop
+            argv,
+            cwd=lies_in,
+            timeout_s=_SETUP_S,
+            output=Output.TAIL,
+            keep=_KEPT_OUTPUT,
+            stop=stop,
+            env=marked_as_setup(),
         )
         if ended.stopped:
             return ""  # the run ends; next time from the beginning
         if ended.returncode != 0:
             return f"setup failed: {' '.join(argv)}\n{ended.said[-_KEPT_OUTPUT:]}"
+    left = {proc.identity for proc in marked_processes(serving)} if section.setup else set()
     brought = _ignored(place)
     if where := leads_back((place.root / path for path in brought), home):
         return where
-    write_mark(place, ReadyMark(home=str(home.root), digest=digest, brought=tuple(brought)))
+    is_serving = bool(left - before)
+    ready = msgspec.structs.replace(
+        mark,
+        digest=digest,
+        brought=tuple(brought),
+        serving=serving if is_serving else "",
+        proven=False,
+    )
+    write_mark(place, ready)
     return ""
 
 
-def _digest(config: Config, places: Sequence[Path]) -> str:
+def end_setups() -> tuple[str, ...]:
+    """End what setups of this process left at work; what that was, by name."""
+    return stop_tree(None, None, OF_SETUP.format(os.getpid()), stages=ASKED_ONCE)
+
+
+def _recipe(home: Repository, copy: Iterable[str]) -> str:
+    """Of everything that says what has to be copied."""
+    parts = hashlib.sha256(repr(tuple(copy)).encode())
+    with suppress(OSError):
+        parts.update(read_regular(home.root / INCLUDE, most=_LARGEST_MANIFEST))
+    return parts.hexdigest()
+
+
+def _digest(recipe: str, config: Config, places: Sequence[Path]) -> str:
     """Of everything that says what has to be there."""
-    parts = hashlib.sha256(repr((config.lanes.setup, config.lanes.copy)).encode())
+    parts = hashlib.sha256(repr((config.lanes.setup, recipe)).encode())
     for place in dict.fromkeys(places) if config.lanes.setup else ():
         for name in _MANIFESTS:
             with suppress(OSError):
                 content = read_regular(place / name, most=_LARGEST_MANIFEST)
                 parts.update(name.encode() + b"\0" + content)
     return parts.hexdigest()
+
+
+def _copied_anew(
+    place: LaneTree, home: Repository, mark: ReadyMark, recipe: str, wanted: Sequence[str]
+) -> ReadyMark:
+    """Bring what is to be copied now and take away what was before; the mark that says so."""
+    args = ("ls-files", "-z", "--", *(f":(top,literal){path}" for path in mark.copied))
+    tracked = place.repo.git.names(*args) if mark.copied else []
+    for path in set(mark.copied).difference(wanted):
+        if not any(name == path or name.startswith(f"{path}/") for name in tracked):
+            remove(place.root / path)
+    missing = [path for path in wanted if not os.path.lexists(place.root / path)]
+    _copy(missing, home, place)
+    copied = {*mark.copied, *missing}.intersection(wanted)
+    known = msgspec.structs.replace(
+        mark,
+        home=str(home.root),
+        project=place.project,
+        recipe=recipe,
+        copied=tuple(sorted(copied)),
+        digest="",
+    )
+    write_mark(place, known)  # ahead of what may fail
+    return known
 
 
 def write_mark(place: LaneTree, mark: ReadyMark) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.atomic import write_atomic
+from ralphloop.core.events import LanesMended
 from ralphloop.core.interventions import PutOntoLanded, TakenIntoLane
 from ralphloop.core.model import CheckStatus, Story
 from ralphloop.core.run_state import Book, LaneNote, Standing
@@ -38,8 +39,6 @@ from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.snapshot import Snapshotter
 from ralphloop.repo.work_tree import Repository, never_committed, project_prefix
 from ralphloop.stories.source import StoryFile, read
-
-SIGNATURE = "(ralph lane {})"  # behind the committer's name in the reflogs of a lane's agent
 
 
 class Lane(msgspec.Struct):
@@ -78,12 +77,14 @@ class Yard(msgspec.Struct):
         return repository_of(self.home)
 
     def close(self) -> None:
-        for measure in (self.outside, *(lane.runner.measure for lane in self.lanes.values())):
+        own = (self.outside, self.runner.measure)
+        for measure in (*own, *(lane.runner.measure for lane in self.lanes.values())):
             measure.close()
 
     def tip(self) -> str:
         """The newest landed commit."""
-        tip = self.checkout.commit_of(f"refs/heads/{self.book.branch}")
+        repo, book = self.checkout, self.book
+        tip = repo.commit_of(book.kept_at) or repo.commit_of(f"refs/heads/{book.branch}")
         if not tip:
             raise RepositoryError(
                 f"the branch {self.book.branch}, which stories land on, is gone",
@@ -91,6 +92,18 @@ class Yard(msgspec.Struct):
                 f" began at {self.book.origin_head[:12]}), then: ralph run --continue",
             )
         return tip
+
+    def lands_on(self, branch: str) -> None:
+        """Let stories land on this branch from now on."""
+        self.keep(branch=branch)
+        self.runner.setup = msgspec.structs.replace(self.runner.setup, lands_on=branch)
+
+    def say(self, words: str) -> None:
+        """Tell what somebody changed around the lanes, once the run is there for all to see."""
+        if self.journal.find_run(self.runner.run) is None:
+            self.runner.tell(f"{words[:1].upper()}{words[1:]}.")
+        else:
+            self.runner.emit(LanesMended(reason=words))
 
     def note(self, number: int) -> LaneNote:
         return self.book.lanes.get(number, LaneNote())
@@ -106,7 +119,8 @@ class Yard(msgspec.Struct):
     def lane(self, number: int) -> Lane:
         """The lane of this number, opened or made where it has not been yet."""
         if number not in self.lanes:
-            place = worktrees.open_tree(self.checkout, self.directory, number, self.tip())
+            project = self.home.project.root
+            place = worktrees.open_tree(self.checkout, project, self.directory, number, self.tip())
             self.hold(place)
             setup = setup_in(self.home, place, listed=self.home.listed)
             runner = msgspec.structs.replace(
@@ -114,12 +128,16 @@ class Yard(msgspec.Struct):
                 setup=setup,
                 measure=measure_of(setup),
                 lane=number,
+                lane_branch=place.branch,
+                lands=None,
                 lock=None,
                 seen=None,
                 read=None,
                 unsettled=None,
             )
-            place, note, lost = LaneTree(number, setup.repo or place.repo), self.note(number), ""
+            place = msgspec.structs.replace(place, repo=setup.repo or place.repo)
+            note = self.note(number)
+            lost = ""
             if note.story and not note.onto and worktrees.is_empty(place):
                 # It was made anew under its story: as that began, with the work that was saved.
                 worktrees.stand(place, note.base or self.tip())
@@ -152,7 +170,7 @@ def setup_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -
         name = env.get("GIT_COMMITTER_NAME") or checkout.git.line(
             "config", "--get", "user.name", ok=(0, 1)
         )
-        env["GIT_COMMITTER_NAME"] = f"{name or 'ralph'} {SIGNATURE.format(place.number)}"
+        env["GIT_COMMITTER_NAME"] = f"{name or 'ralph'} {place.signature}"
     return confine(
         msgspec.structs.replace(
             home,
@@ -167,9 +185,51 @@ def setup_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -
     )
 
 
+def mend_landing(yard: Yard) -> bool:
+    """Make the landing tree again where somebody deleted it; whether it was."""
+    place = yard.landing
+    if not worktrees.is_gone(place):
+        return False
+    _made_again(yard, place, yard.tip())
+    yard.runner.forget()
+    yard.say(f"{place.root} was deleted by somebody; it was made again")
+    return True
+
+
+def mend_lane(yard: Yard, lane: Lane) -> bool:
+    """Make a lane again where somebody deleted it: as its story began, with what was saved."""
+    place, note = lane.place, yard.note(lane.number)
+    base = note.base or yard.tip()
+    if not worktrees.is_gone(place):
+        stands_on_it = place.repo.branch() == place.branch  # a new one stands on none
+        if stands_on_it and worktrees.bring_branch_back(place, base):
+            yard.say(f"the branch {place.branch} was deleted by somebody; it was made again")
+        return False
+    _made_again(yard, place, base)
+    if place.repo.head() == base and not note.onto:
+        worktrees.put_onto(place, note.work)  # what it met then it meets again
+    lane.runner.forget()
+    lane.lost = f"the files of {place.root} were deleted"
+    return True
+
+
+def _made_again(yard: Yard, place: LaneTree, commit: str) -> None:
+    """Make a tree again that somebody deleted, and keep others out of it as before."""
+    is_held = place.repo.git_dir.is_dir()  # our lock lies in there
+    worktrees.bring_back(yard.checkout, place, commit)
+    if not is_held:
+        yard.hold(place)
+
+
 def take_up(yard: Yard, lane: Lane, story: Story) -> Steps[None]:
     """Make the lane hold the story's work on the commit where the story begins."""
     number, runner = lane.number, lane.runner
+    mend_lane(yard, lane)
+    if lane.lost:
+        goes_on = yard.note(number).story == story.id
+        rest = f", and {story.id} goes on from what was saved" if goes_on else ""
+        yard.say(f"{lane.lost} by somebody; it was made again{rest}")
+        lane.lost = ""
     state = runner.session.story(story.id)
     if yard.note(number).onto:
         yield from finish_move(yard, lane)
@@ -195,7 +255,7 @@ def take_up(yard: Yard, lane: Lane, story: Story) -> Steps[None]:
         work = yield from saved(yard, lane, ref, known=yard.note(number).work)
         yard.write(number, work=work, onto=state.start_head)  # ahead: it can be done again
         yield from finish_move(yard, lane)
-        yield from made_ready(yard, lane.place)
+    yield from made_ready(yard, lane.place)
     _bring_files(yard, lane, story)
     if runner.session.story(story.id).has_a_chance:
         runner.intervene(second_chance(runner, story.id))

@@ -28,7 +28,7 @@ from ralphloop.core.iteration import AddProgress, AnyEffect, CommitStory, MarkSt
 from ralphloop.core.planning import facts_of
 from ralphloop.core.run_state import MAX_FAILURE_CHARS, Standing, StoryState
 from ralphloop.core.story_after import failure_text
-from ralphloop.errors import InputError, RepositoryError
+from ralphloop.errors import InputError
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
@@ -196,22 +196,9 @@ def _committed(runner: Runner, repo: Repository, number: int, effect: CommitStor
 
 
 def land(runner: Runner) -> None:
-    """Move the run's branch to what was committed in the landing tree, if nobody else moved it."""
-    repo, branch = runner.setup.repo, runner.setup.lands_on
-    if repo is None or not branch:
-        return
-    ref, head = f"refs/heads/{branch}", repo.head() or ""
-    tip = repo.commit_of(ref)
-    if repo.git.contains(tip, head):
-        return  # an earlier process came this far
-    if tip and not repo.git.contains(head, tip):
-        raise RepositoryError(
-            f"{branch} was moved by somebody else to {tip[:12]}; nothing was landed on it",
-            f"Put it back with `git branch -f {branch} {head[:12]}~`, then: ralph run --continue",
-        )
-    kill_point("landing.committed")
-    repo.git.writing().run("update-ref", "-m", "ralph: landed", ref, head, tip or "0" * len(head))
-    kill_point("landing.landed")
+    """Move the run's branch to what was committed in the landing tree, where this is one."""
+    if runner.lands is not None:
+        runner.lands()
 
 
 def _difference(runner: Runner, effect: CommitStory, commit: str, checked: str) -> str:

@@ -100,6 +100,8 @@ class Runner(msgspec.Struct):
     expected_head: str = ""  # where we left HEAD; empty: not known yet
     left_open: str = ""  # a merge or the like that the agent began and did not end
     lane: int = 0  # the lane whose work tree this is; 0: the run's own
+    lane_branch: str = ""  # what its agent stands on
+    lands: Callable[[], None] | None = None  # moves the run's branch to what was committed here
     left_lane: Callable[[], str] = str  # what the agent did outside of its lane, in words
     share: Callable[[float], float] | None = None  # of the money left, where others start beside us
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran, for its record
@@ -125,7 +127,7 @@ class Runner(msgspec.Struct):
     def branch(self) -> str:
         """The branch the agent is to stay on; empty where none has to be kept."""
         if self.lane:
-            return lane_branch(self.lane)
+            return self.lane_branch
         return "" if self.setup.lands_on else self.session.frozen.branch
 
     @property
@@ -308,11 +310,6 @@ class Runner(msgspec.Struct):
         views.publish(root / views.SESSION_VIEW, view, root=root)
         circuit = views.circuit_view(state.breaker, self.setup.policy)
         views.publish(root / views.CIRCUIT_VIEW, circuit, root=root)
-
-
-def lane_branch(number: int) -> str:
-    """The branch that the agent of a lane sees; its commits never leave it."""
-    return f"ralph/lane-{number}"
 
 
 def measure_of(setup: Setup) -> Snapshotter:

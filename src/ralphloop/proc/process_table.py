@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MARK_VARIABLE = "RALPH_AGENT_MARK"
 OF_CHECKS = "checks/{}"  # the mark on what a supervisor of this pid runs itself
+OF_SETUP = "setup/{}"  # and on what serves its lanes until it ends
 
 _Answer = TypeVar("_Answer")
 _HAS_PROC = sys.platform == "linux"

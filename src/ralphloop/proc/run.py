@@ -22,7 +22,7 @@ from typing import IO
 
 import msgspec
 
-from ralphloop.proc.process_table import MARK_VARIABLE, OF_CHECKS
+from ralphloop.proc.process_table import MARK_VARIABLE, OF_CHECKS, OF_SETUP
 
 MAX_OUTPUT = 256 * 1024 * 1024
 MAX_ERRORS = 64 * 1024
@@ -88,7 +88,14 @@ def spawn(
 def marked(env: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of what may outlive us if we are killed, so that a successor can end it."""
     kept = os.environ if env is None else env
+    if kept.get(MARK_VARIABLE) == OF_SETUP.format(os.getpid()):
+        return dict(kept)
     return {**kept, MARK_VARIABLE: OF_CHECKS.format(os.getpid())}
+
+
+def marked_as_setup() -> dict[str, str]:
+    """The same for what may serve a lane until we end, on purpose."""
+    return {**os.environ, MARK_VARIABLE: OF_SETUP.format(os.getpid())}
 
 
 def run_command(

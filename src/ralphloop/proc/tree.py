@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from ralphloop.proc.process_table import (
+    OF_SETUP,
     Proc,
     children_of_this_process,
     find_process,
@@ -204,7 +205,10 @@ class ProcessTree:
                 return False
             # With several agents, or checks, at once an unmarked orphan is left to the last one.
             alone = _running_roots <= {self._root} and not any(commands.values())
-            return alone or proc.pid == self._root or mark_on(proc.pid) == self._mark
+            mark = mark_on(proc.pid)
+            if mark == OF_SETUP.format(self._me):
+                return False  # it serves a lane until the run ends
+            return alone or proc.pid == self._root or mark == self._mark
         if proc.started < self.started - _START_TIME_TOLERANCE_S:
             return False  # older than the root: whatever it is, the root did not start it
         marked = thorough and bool(self._mark) and mark_on(proc.pid) == self._mark
@@ -238,6 +242,11 @@ def names_of(members: Iterable[Proc]) -> tuple[str, ...]:
     """Who they are, for people; not everybody of a crowd."""
     named = ((name_of(proc.pid), proc.pid) for proc in members)
     return tuple(f"{name} (pid {pid})" for name, pid in named if name)[:_MOST_NAMES]
+
+
+def marked_processes(mark: str) -> list[Proc]:
+    """Who lives that carries a mark, and everybody below them."""
+    return ProcessTree(0, mark, since=0.0).members(thorough=True)
 
 
 def stop_tree(

@@ -19,7 +19,8 @@ from ralphloop.text.plain import some
 
 DISK_FLOOR = 200 * 1024**2
 DISK_LOW = 2 * 1024**3
-_FULL = ("no space left", "disk quota exceeded")
+TEMPORARY_FLOOR = 1024**2
+_FULL = ("no space left", "disk quota exceeded", "out of diskspace")
 _SIGNING_TIMEOUT_S = 20.0
 _OLDEST_GIT = (2, 25)
 _COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
@@ -65,8 +66,25 @@ def no_room(*places: Path, said: object = "") -> str:
     found = (it for place in there for it in disk_space(place) if it.level is Level.ERROR)
     if low := next(found, None):
         return low.message
+    if full := no_temporary_room():
+        return full
     words = str(said).lower()
     return next((sign for sign in _FULL if sign in words), "")
+
+
+def no_temporary_room() -> str:
+    """Words where next to nothing is left for temporary files, of ours and of every check."""
+    import tempfile
+
+    place = Path(os.environ.get("TMPDIR") or tempfile.gettempdir())
+    try:
+        disk = os.statvfs(place)
+    except OSError:
+        return ""  # whoever needs it names what is wrong with it
+    free = disk.f_bavail * disk.f_frsize
+    if free >= TEMPORARY_FLOOR:
+        return ""
+    return f"only {free // 1024} KB are free for temporary files in {place}"
 
 
 def _git_itself(repo: Repository, *, commits: bool) -> Iterator[Finding]:

@@ -156,6 +156,8 @@ class Tally:
                 words = f"{who} asked: {what.kind}; {what.answer}"
             case events.LaneLeft() as what:
                 words = f"{what.story}: {what.reason}"
+            case events.LanesMended(reason=reason):
+                words = reason
             case events.StoriesEdited(changes=changes):
                 words = "; ".join(changes)
             case events.StoryReturned(story=story, lane=lane, reason=reason):

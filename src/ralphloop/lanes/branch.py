@@ -1,0 +1,119 @@
+"""The run's branch among others: who moved it, who stands on it, and how what landed stays known.
+
+A ref of ours (`refs/ralph/landed/<run>`) moves with the branch in one step, so what landed is known
+whatever happens to the branch.  One that was deleted is made again.  Commits that a person put on
+top of it are taken in: stories land on them.  One that was moved elsewhere, or that somebody stands
+on, is theirs from then on: the run goes on beside it, on a branch that has everything, and says so.
+"""
+
+from collections.abc import Iterable
+
+from ralphloop.atomic import kill_point
+from ralphloop.core.model import Value
+from ralphloop.errors import RepositoryError
+from ralphloop.lanes.names import branches_for, who_stands_on
+from ralphloop.lanes.worktrees import stand
+from ralphloop.lanes.yard import Yard
+from ralphloop.repo.git import first_lines
+from ralphloop.repo.work_tree import Repository
+from ralphloop.text.plain import counted, one_line, some
+
+_NAMED = 3
+
+
+class MadeBranch(Value, kw_only=True):
+    """A branch for stories to land on, and why it is not the one that was wanted, in words."""
+
+    name: str
+    instead: str = ""
+
+
+def make_branch(repo: Repository, wanted: Iterable[str], tip: str) -> MadeBranch:
+    """Make the first of these names that git takes a branch at this commit, or find it there."""
+    git, problem, first = repo.git.writing(), "", ""
+    for name in wanted:
+        ref = f"refs/heads/{name}"
+        if repo.commit_of(ref) == tip:
+            return MadeBranch(name=name, instead=problem)
+        told = ("-m", "ralph: a run in lanes")
+        ended = git.attempt("update-ref", *told, ref, tip, "0" * len(tip))
+        if ended.returncode == 0:
+            return MadeBranch(name=name, instead=problem)
+        first = first or name
+        problem = problem or f"{first} cannot be made ({first_lines(ended.stderr)})"
+    raise RepositoryError(f"no branch could be made: {problem}", "Delete the one in the way.")
+
+
+def keep_up(yard: Yard) -> None:
+    """Look at what somebody did to the branch since it was moved last, and say what follows."""
+    checkout, book = yard.checkout, yard.book
+    branch, git = f"refs/heads/{book.branch}", checkout.git
+    ours, theirs = yard.tip(), checkout.commit_of(branch)
+    if not checkout.commit_of(book.kept_at):
+        git.writing().run("update-ref", book.kept_at, ours)
+    if theirs == ours:
+        return
+    if not theirs:
+        made = make_branch(checkout, [book.branch, *branches_for(checkout, yard.runner.run)], ours)
+        yard.lands_on(made.name)
+        yard.say(f"the branch {book.branch} was deleted; {made.name} was made again: what landed")
+    elif git.contains(theirs, ours):
+        git.writing().run("update-ref", book.kept_at, theirs, ours)
+        names = git.line("log", "--format=%h %s (%an)", f"{ours}..{theirs}", "--").splitlines()
+        said = some([one_line(name, 80) for name in names], _NAMED)
+        yard.say(f"{book.branch} has commits of somebody else, stories land on top: {said}")
+        stand(yard.landing, theirs)
+        yard.runner.forget()
+    else:
+        _go_on_beside(yard, ours, _was_moved(yard, theirs, ours))
+
+
+def _was_moved(yard: Yard, theirs: str, ours: str) -> str:
+    """That the branch no longer has what landed, in words."""
+    count = int(yard.checkout.git.line("rev-list", "--count", f"{theirs}..{ours}", "--"))
+    return (
+        f"{yard.book.branch} was moved by somebody to {theirs[:12]} and lacks"
+        f" {counted(count, 'landed commit')}, which {'is' if count == 1 else 'are'} kept"
+    )
+
+
+def _go_on_beside(yard: Yard, tip: str, why: str) -> None:
+    """Leave the branch to whoever has it and land on another one, which begins at this commit."""
+    checkout, book = yard.checkout, yard.book
+    names = [name for name in branches_for(checkout, yard.runner.run) if name != book.branch]
+    made = make_branch(checkout, names, tip)
+    yard.keep(left=(*book.left, book.branch))
+    yard.lands_on(made.name)
+    checkout.git.writing().run("update-ref", book.kept_at, tip)
+    yard.say(f"{why}; stories land on {made.name} from now on, which has all that landed")
+
+
+def land(yard: Yard) -> None:
+    """Move the branch to what was committed in the landing tree; done once by whoever comes far."""
+    head = yard.landing.repo.head() or ""
+    if yard.checkout.git.contains(yard.tip(), head):
+        return  # an earlier process came this far
+    kill_point("landing.committed")
+    move(yard, head, "ralph: landed")
+    kill_point("landing.landed")
+
+
+def move(yard: Yard, commit: str, told: str) -> None:
+    """Move the branch and our ref to a commit; beside it where it is not ours to move."""
+    checkout, book, tip = yard.checkout, yard.book, yard.tip()
+    branch, git = f"refs/heads/{book.branch}", checkout.git
+    theirs = checkout.commit_of(branch)
+    if place := who_stands_on(checkout, book.branch):
+        _go_on_beside(yard, commit, f"somebody stands on {book.branch} ({place})")
+        return
+    if theirs and (theirs != tip or not git.contains(commit, tip)):
+        # It moved in the very moment between the checks and now.
+        _go_on_beside(yard, commit, f"{book.branch} was moved by somebody to {theirs[:12]}")
+        return
+    none = "0" * len(commit)
+    lines = [
+        f"update {branch} {commit} {theirs or none}",
+        f"update {book.kept_at} {commit}",
+    ]
+    order = "\n".join(["start", *lines, "prepare", "commit", ""]).encode()
+    git.writing().run("update-ref", "-m", told, "--stdin", stdin=order)
