@@ -274,7 +274,7 @@ def _told(event: LoopEvent, titled: set[str]) -> Iterator[str]:  # noqa: C901, P
             mark = "✗ " if what.ok is False else ""
             yield from (f"    {mark}{words}" for words in [step_words(what)] if words)
         case events.IterationFinished() as what:
-            yield from _iteration_finished(what, event.at)
+            yield from _iteration_finished(what, event)
         case events.StoryPassed() as what:
             yield f"  ✓ {what.story} passed ({what.grade}): {'; '.join(what.reasons)}"
         case events.Landing(story=story, ahead=ahead):
@@ -319,18 +319,22 @@ def _iteration_started(
     yield from (f"    left out of the prompt: {part}" for part in what.left_out)
 
 
-def _iteration_finished(what: events.IterationFinished, at: float) -> Iterator[str]:
+def _iteration_finished(what: events.IterationFinished, event: LoopEvent) -> Iterator[str]:
     kept, analysis = what.iteration, what.iteration.analysis
     took = short_duration(kept.end.duration_s)
     spent = spent_words(what.spent.cost_usd, what.spent.unpriced)
     files, commits = kept.changed.count, kept.evidence.commits or 0
     work = f"{counted(files, 'file')} changed" if files or commits else "nothing changed"
     work += f", {counted(commits, 'commit')}" if commits else ""
-    quota = quota_words(kept.response.windows, at)
+    quota = quota_words(kept.response.windows, event.at)
     ended = analysis.outcome
-    how = "completed in" if ended is Outcome.COMPLETED else f"{ended.words} after"
+    crash = "" if kept.stopped_because else kept.response.crash
+    how = "crashed" if crash else ended.words
+    how = "completed in" if ended is Outcome.COMPLETED else f"{how} after"
     yield f"    {how} {took}, {spent}, {work}{f', {quota}' if quota else ''}"
-    if kept.why_it_ended and analysis.outcome is not Outcome.COMPLETED:
+    if crash:
+        yield f"    {crash}. All of it: ralph log --iteration {event.iteration} --stderr"
+    elif kept.why_it_ended and analysis.outcome is not Outcome.COMPLETED:
         yield f"    {kept.why_it_ended}"
     if checks := what.checks:
         yield "    checks: " + ", ".join(
