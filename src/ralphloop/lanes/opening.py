@@ -28,7 +28,7 @@ from ralphloop.loop.agent import recover_iteration
 from ralphloop.loop.effects import take_back
 from ralphloop.loop.open import EndedRun, attended, held, open_runner, recover
 from ralphloop.loop.prepare import Setup
-from ralphloop.loop.runner import Runner, Sink, Tell, measure_of
+from ralphloop.loop.runner import Asks, Runner, Sink, Tell, measure_of, nobody_says_yes
 from ralphloop.proc.steps import Steps, StopSignal, aside, beside
 from ralphloop.project import RALPH_DIR
 from ralphloop.repo.git import printable
@@ -50,8 +50,11 @@ def wanted(setup: Setup) -> bool:
         return candidate is not None and journal.part(Book, candidate.run.id) is not None
 
 
-async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> EndedRun:
-    with held(setup, stop=stop, sink=sink, tell=tell) as outer, ExitStack() as locks:
+async def run_in_lanes(
+    setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell, asks: Asks = nobody_says_yes
+) -> EndedRun:
+    opening = held(setup, stop=stop, sink=sink, tell=tell, asks=asks)
+    with opening as outer, ExitStack() as locks:
         yard = await beside(open_yard(outer))
         hold = partial(RunLock, run=outer.run, now=time.time(), lane=True)
         locks.enter_context(hold(yard.landing.root / RALPH_DIR))

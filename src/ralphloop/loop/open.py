@@ -33,7 +33,7 @@ from ralphloop.loop.prepare import Setup
 from ralphloop.loop.readiness import PreflightReport, look_at_agents, preflight
 from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.runner import Runner, Sink, Tell, measure_of
+from ralphloop.loop.runner import Asks, Runner, Sink, Tell, measure_of, nobody_says_yes
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.run import Output, ourselves, run_command, run_in_front
 from ralphloop.proc.steps import Steps, StopSignal, beside
@@ -64,13 +64,17 @@ class EndedRun(NamedTuple):
     told: RunFinished
 
 
-async def run_session(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> EndedRun:
-    with held(setup, stop=stop, sink=sink, tell=tell) as new:
+async def run_session(
+    setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell, asks: Asks = nobody_says_yes
+) -> EndedRun:
+    with held(setup, stop=stop, sink=sink, tell=tell, asks=asks) as new:
         return await attended(await beside(open_runner(new)), run_loop)
 
 
 @contextmanager
-def held(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> Iterator[Runner]:
+def held(
+    setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell, asks: Asks = nobody_says_yes
+) -> Iterator[Runner]:
     """The project for one run: all that is confined, locked and open, and nothing begun yet."""
     directory, now = setup.project.directory, time.time()
     setup.insist_on_trust()
@@ -92,7 +96,8 @@ def held(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> Iterator[
         for place in places | ({setup.stories.path.parent} if setup.stories else set()):
             clean_leftovers(place, now=now)
         new = Session(run=run)
-        yield Runner(setup, new, journal, measure_of(setup), stop, sink=sink, tell=tell, lock=lock)
+        measure = measure_of(setup)
+        yield Runner(setup, new, journal, measure, stop, sink=sink, tell=tell, asks=asks, lock=lock)
 
 
 async def attended(runner: Runner, loop: Callable[[Runner], Awaitable[Decision]]) -> EndedRun:

@@ -44,10 +44,16 @@ _NOT_RUN = CheckResult(
 )
 Sink = Callable[[LoopEvent], None]  # whoever wants to see events; it must not raise
 Tell = Callable[[str], None]  # words for whoever started the run
+Asks = Callable[[str, Callable[[], bool]], bool]  # a question, when to stop asking: was it a yes?
 
 
 def nobody(_: object) -> None:
     """Nobody looks."""
+
+
+def nobody_says_yes(_question: str, _over: Callable[[], bool]) -> bool:
+    """Nobody is there to be asked."""
+    return False
 
 
 class Patience:
@@ -87,6 +93,7 @@ class Runner(msgspec.Struct):
     clock: Callable[[], float] = time.time
     sink: Sink = nobody
     tell: Tell = nobody
+    asks: Asks = nobody_says_yes
     last_beat: float = 0.0
     unsettled: int | None = None  # the iteration whose effects are done, but not yet made sure of
     seen: tuple[float, Snapshot] | None = None  # the work tree; None: something ran since

@@ -8,7 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Tone, bar, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.live import Live
 
 _LONGEST_LINE = 2_000
 _MOST_LOOKS = 3
@@ -87,6 +88,11 @@ class PlainConsole:
         except OSError:
             pass  # whoever was looking is gone; the run goes on
 
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """The screen for somebody else, who asks a question: nothing is drawn over it."""
+        yield
+
     def close(self) -> None:
         """Nothing is left on the screen that would have to go."""
 
@@ -95,9 +101,6 @@ class LiveConsole(PlainConsole):
     """Lines above, a status below that is redrawn twice a second."""
 
     def __init__(self, *, verbosity: int = 0) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
         super().__init__(verbosity=verbosity)
         self._run = RunStarted()
         self._began = self._sign = time.monotonic()
@@ -105,13 +108,33 @@ class LiveConsole(PlainConsole):
         self._flying: dict[int | None, str] = {}  # what each lane does
         self._action = ""
         self._wait: tuple[str, float] | None = None
-        self._live: Live | None = Live(
+        self._live: Live | None = self._drawn()
+
+    def _drawn(self) -> "Live":
+        """A status that is redrawn from now on; one that was stopped knows of lines above it."""
+        from rich.console import Console
+        from rich.live import Live
+
+        live = Live(
             get_renderable=self._status,
             console=Console(highlight=False, soft_wrap=False),
             refresh_per_second=2,
             transient=True,
         )
-        self._live.start()
+        live.start()
+        return live
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        if self._live is None or self._screen_is_gone():
+            yield
+            return
+        self._live.stop()
+        try:
+            yield
+        finally:
+            if not self._screen_is_gone():
+                self._live = self._drawn()
 
     def close(self) -> None:
         if self._live is not None and not self._screen_is_gone():
