@@ -23,7 +23,7 @@ import msgspec
 from ralphloop.atomic import kill_point, write_atomic
 from ralphloop.config.model import Config
 from ralphloop.core.model import Value
-from ralphloop.errors import InputError, RepositoryError
+from ralphloop.errors import GitDisturbed, InputError, RepositoryError
 from ralphloop.loop.runner import lane_branch
 from ralphloop.proc.run import Output, run_command
 from ralphloop.repo.commit import with_trailers
@@ -124,7 +124,11 @@ def open_tree(home: Repository, directory: Path, number: int, commit: str) -> La
         root.parent.mkdir(parents=True, exist_ok=True)
         how = ("--quiet", "--force", "--no-checkout", "--detach")
         git = home.git.writing().confined(None)  # nothing of anybody's runs: no file is written yet
-        ended = git.attempt("worktree", "add", *how, str(root), commit, timeout_s=_LONG_S)
+        try:
+            ended = git.attempt("worktree", "add", *how, str(root), commit, timeout_s=_LONG_S)
+        except GitDisturbed:
+            _take_down(home, root)  # it may be half of one
+            raise
         if ended.returncode != 0:
             raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
         kill_point("lane.added")
@@ -134,6 +138,13 @@ def open_tree(home: Repository, directory: Path, number: int, commit: str) -> La
             raise _in_the_way(root)
         write_mark(place, ReadyMark(home=str(home.root)))
     return place
+
+
+def _take_down(home: Repository, root: Path) -> None:
+    """Nothing where git was killed while it made a work tree without any file."""
+    git = home.git.writing().confined(None)
+    git.attempt("worktree", "remove", "--force", "--force", str(root))
+    remove(root)
 
 
 def _in_the_way(root: Path) -> RepositoryError:

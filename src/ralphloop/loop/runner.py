@@ -30,6 +30,7 @@ from ralphloop.stories.source import load, mark, read
 from ralphloop.text.durations import iso
 
 if TYPE_CHECKING:
+    from ralphloop.loop.judging import Repaired
     from ralphloop.repo.checks import Check
 
 _BEAT_S = 1.0
@@ -110,6 +111,7 @@ class Runner(msgspec.Struct):
     left_lane: Callable[[], str] = str  # what the agent did outside of its lane, in words
     share: Callable[[float], float] | None = None  # of the money left, where others start beside us
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran, for its record
+    repaired: "Repaired | None" = None  # and after it ended, where measuring was cut off
 
     @property
     def config(self) -> Config:
