@@ -61,6 +61,21 @@ class RepositoryError(RalphError):
     exit_code = ExitCode.REPO_NOT_READY
 
 
+class GitDisturbed(RepositoryError):
+    """Git was killed, or met a lock: that says nothing about what it was asked, so ask again.
+
+    `lock` is the file that was in the way; empty where git was killed.  `stopped` says that it was
+    not waited for any longer because a person wanted the run to stop.
+    """
+
+    def __init__(
+        self, message: str, next_step: str = "", *, lock: str = "", stopped: bool = False
+    ) -> None:
+        super().__init__(message, next_step)
+        self.lock = lock
+        self.stopped = stopped
+
+
 class AgentUnavailable(RalphError):
     exit_code = ExitCode.AGENT_UNAVAILABLE
 

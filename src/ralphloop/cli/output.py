@@ -10,7 +10,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import TextIO
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
@@ -18,6 +19,8 @@ _STDOUT, _STDERR = 1, 2
 _LABEL_WIDTH = 13
 _NARROWEST, _WIDEST = 50, 110
 _LONGEST_TEXT = 1_000
+ANSWER_S = 60.0  # then nobody is there
+_GLANCE_S = 0.2
 _COMMAND = re.compile(r"`[^`]{1,100}`")
 _MOMENT = re.compile(r"[a-z]+_at|since|until|last_activity")
 CIRCUIT = {"CLOSED": "green", "HALF_OPEN": "yellow", "OPEN": "red"}  # its colours
@@ -117,6 +120,30 @@ def key(prompt: str, known: str, *, err: bool = False) -> str:
             pressed = "q"
     click.echo(pressed, err=err)
     return pressed
+
+
+def answers_yes(
+    question: str, over: Callable[[], bool] = lambda: False, *, within_s: float = ANSWER_S
+) -> bool:
+    """Whether a person says yes on the terminal; no answer in time is a no.
+
+    What was typed before is no answer.  It ends early once `over` says so.
+    """
+    import select
+    import termios
+    import time
+
+    with suppress(OSError, termios.error):  # it is no terminal after all
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    choices = " [y/N] "
+    sys.stderr.write("\n".join(wrapped(question, indent=len(choices))) + choices)
+    sys.stderr.flush()
+    deadline = time.monotonic() + within_s
+    while not over() and (left := deadline - time.monotonic()) > 0:
+        if select.select([sys.stdin], [], [], min(left, _GLANCE_S))[0]:
+            return sys.stdin.readline().strip().lower() in ("y", "yes")
+    note("no answer")
+    return False
 
 
 def emit_bytes(chunk: bytes) -> None:

@@ -245,6 +245,13 @@ async def _foreground(setup: Setup) -> tuple[EndedRun, ExitCode]:
         else:
             screen.show(event)
 
+    def asks(question: str, over: Callable[[], bool]) -> bool:
+        """A person's yes, where one can see the question and type an answer."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return False
+        with screen.suspended():
+            return output.answers_yes(question, over)
+
     with (
         closing(notifier),
         closing(screen),
@@ -254,12 +261,14 @@ async def _foreground(setup: Setup) -> tuple[EndedRun, ExitCode]:
         # In lanes where that is asked for or goes on, else in the checkout.
         in_lanes = opening.wanted(setup)
         if in_lanes and (setup.config.lanes.count or setup.options.resume):
-            ended = await opening.run_in_lanes(setup, stop=stop, sink=sink, tell=output.note)
+            ended = await opening.run_in_lanes(
+                setup, stop=stop, sink=sink, tell=output.note, asks=asks
+            )
         else:
             if in_lanes:
                 await opening.settle_lanes(setup, stop=stop, sink=sink, tell=output.note)
             opening.insist_on_what_landed(setup)
-            ended = await run_session(setup, stop=stop, sink=sink, tell=output.note)
+            ended = await run_session(setup, stop=stop, sink=sink, tell=output.note, asks=asks)
     for problem in notifier.close():
         output.warn(problem)
     code = ExitCode(ended.told.exit_code)

@@ -141,6 +141,7 @@ class GitSection(Section):
     commit: Literal["story", "never"] = "story"
     # what is measured, committed and cleaned up; what lies beside a project is somebody else's
     scope: Literal["repository", "project"] = "repository"
+    patience: Duration = 600.0  # with a lock of git's, or a git that is killed; then the run ends
 
 
 class LanesSection(Section):

@@ -58,6 +58,7 @@ _IN_WORDS = {
     Outcome.STALLED: "silent",
     Outcome.STARTUP_ERROR: "did not start",
 }
+CRASHED = "crashed: "  # how the reason of a start begins whose agent gave up by itself
 _INFRASTRUCTURE = frozenset("usage_limit transient fatal interrupted killed startup_error".split())
 
 
@@ -175,6 +176,11 @@ class Response(Value, kw_only=True):
     model_output: bool = False  # the model answered at all, so it was paid for
     retrying: bool = False  # the last event was a retry
     warnings: tuple[str, ...] = ()
+
+    @property
+    def crash(self) -> str:
+        """What the agent crashed of; empty where it did not."""
+        return self.reason.removeprefix(CRASHED) if self.reason.startswith(CRASHED) else ""
 
     @property
     def final_words(self) -> str:

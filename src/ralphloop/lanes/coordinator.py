@@ -14,19 +14,20 @@ from ralphloop.core.events import Landing, Waiting
 from ralphloop.core.model import Decision, ExitDecision, Story, StoryList
 from ralphloop.core.planning import IDLE, Plan, assign, room_for
 from ralphloop.core.policy import HOUR, reached
-from ralphloop.errors import InputError, RalphError
+from ralphloop.errors import GitDisturbed, InputError, RalphError
 from ralphloop.lanes.branch import keep_up
 from ralphloop.lanes.landing import concluded, stopped
 from ralphloop.lanes.meanwhile import Edits, watch
 from ralphloop.lanes.yard import Lane, Yard, mend_landing, mend_lane, take_up
 from ralphloop.loop.agent import run_agent
-from ralphloop.loop.begin import begin
+from ralphloop.loop.begin import Round, begin
 from ralphloop.loop.judging import Judgement, judge
 from ralphloop.loop.loop import NOT_NOW, by_name, listed, not_again, saw_verify
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
+from ralphloop.loop.steadily import Disturbance, steadily
 from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
-from ralphloop.proc.steps import Steps, beside
+from ralphloop.proc.steps import Steps, beside, short
 from ralphloop.repo.preflight import no_room
 
 _NO_ROOM_S = 5.0
@@ -84,23 +85,35 @@ class Coordinator:
 
     async def _next(self) -> Decision | None:
         """Start what can start; held where what comes before that cannot be written down."""
-        while True:
-            try:
-                if decision := await self._before():
-                    return decision
-                while (stories := self._listed()) is None:
-                    if decision := await hold(self.runner, "the story file cannot be read"):
+        disturbance = Disturbance(self.runner)
+        try:
+            while True:
+                try:
+                    return await self._started()
+                except GitDisturbed as error:
+                    disturbed = error
+                except RalphError as error:
+                    if not (full := self._no_room(error)):
+                        raise
+                    if decision := await self._held(full):
                         return decision
-                for story in self.plan(stories).starts:
-                    lane = await asyncio.to_thread(self._free_lane, story.id)
-                    lane.busy = story.id
-                    self._tasks[asyncio.create_task(self._work(lane, story))] = lane
-                return None
-            except RalphError as error:
-                if not (full := self._no_room(error)):
-                    raise
-            if decision := await self._held(full):
+                    continue
+                await beside(disturbance.sit_out(disturbed))
+        finally:
+            disturbance.over()
+
+    async def _started(self) -> Decision | None:
+        """Start what can start; a decision where nothing is to start any more."""
+        if decision := await self._before():
+            return decision
+        while (stories := self._listed()) is None:
+            if decision := await hold(self.runner, "the story file cannot be read"):
                 return decision
+        for story in self.plan(stories).starts:
+            lane = await asyncio.to_thread(self._free_lane, story.id)
+            lane.busy = story.id
+            self._tasks[asyncio.create_task(self._work(lane, story))] = lane
+        return None
 
     async def _before(self) -> Decision | None:
         """What stops or delays the next start, for all lanes alike."""
@@ -177,8 +190,7 @@ class Coordinator:
             await beside(saw_verify(runner, story))
             if runner.stop.requested:
                 return runner.interrupted
-            begun = begin(runner, story, runner.as_known(runner.story_list()))
-            watch(self.yard, lane, begun)
+            begun = await self._with_room(lane, lambda: short(lambda: self._begun(lane, story)))
             result = await run_agent(runner, begun)
             self._mend(lane)
             judged = await self._with_room(lane, lambda: judge(runner, begun, result))
@@ -192,6 +204,15 @@ class Coordinator:
         if judged.step.analysis.outcome.is_infrastructure and not runner.stop.requested:
             self._outage = judged
         return decision
+
+    def _begun(self, lane: Lane, story: Story) -> Round:
+        """The start of an agent, written ahead, with what is outside of its lane."""
+        runner = lane.runner
+        if lane.begun is None:
+            lane.begun = begin(runner, story, runner.as_known(runner.story_list()))
+        watch(self.yard, lane, lane.begun)
+        begun, lane.begun = lane.begun, None
+        return begun
 
     def _no_room(self, said: object = "") -> str:
         found = no_room(self.yard.landing.root, self.yard.home.project.directory, said=said)
@@ -222,7 +243,7 @@ class Coordinator:
                     raise _Over(decision)
             met_before = self._met_full
             try:
-                came = await beside(steps())
+                came = await beside(steadily(self.runner, steps))
             except (RalphError, OSError) as error:
                 if not self._mend(lane) and not self._no_room(said := error):
                     raise

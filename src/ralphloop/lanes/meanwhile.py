@@ -103,9 +103,9 @@ class Edits:
             self._since = at_work[0].n if at_work else yard.runner.session.number + 1
         if (now, head) == self._looked or (now == book.seen and head == book.origin_head):
             return
-        self._looked = now, head
         text = self._edited(known.path) if now != book.seen else b""
         if text is None:
+            self._looked = now, head
             return
         joined, old = "", book.origin_head
         if book.origin and head != old and git.contains(head, old):
@@ -113,6 +113,7 @@ class Edits:
             joined = head if changed == [yard.home.listed] else ""  # they change the stories only
         self._bring(text, joined)
         yard.keep(seen=now, origin_head=joined or old)
+        self._looked = now, head
 
     def _edited(self, path: Path) -> bytes | None:
         """The person's text with the marks of the journal; None where it is not to be used yet."""
@@ -167,6 +168,9 @@ class Edits:
                 words = with_trailers(f"{Path(path).name} as it was edited during the run", {})
                 commit = git.line("commit-tree", tree, *onto, "-m", words)
         if commit == tip:
+            if yard.landing.repo.head() != tip:  # git was killed before it stood there
+                stand(yard.landing, tip)
+                yard.runner.forget()
             return
         kill_point("edited.committed")
         move(yard, commit, "ralph: stories were edited")

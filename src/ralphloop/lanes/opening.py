@@ -17,7 +17,7 @@ from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.planning import pays_for
 from ralphloop.core.run_state import Book, Session
 from ralphloop.core.totals import quota_words
-from ralphloop.errors import RalphError, RepositoryError, UsageError
+from ralphloop.errors import GitDisturbed, RalphError, RepositoryError, UsageError
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
 from ralphloop.lanes import worktrees
@@ -37,8 +37,9 @@ from ralphloop.loop.agent import recover_iteration
 from ralphloop.loop.effects import take_back
 from ralphloop.loop.open import EndedRun, attended, held, open_runner, recover
 from ralphloop.loop.prepare import Setup
-from ralphloop.loop.runner import Runner, Sink, Tell, measure_of
-from ralphloop.proc.steps import Steps, StopSignal, aside, beside
+from ralphloop.loop.runner import Asks, Runner, Sink, Tell, measure_of, nobody_says_yes
+from ralphloop.loop.steadily import steadily
+from ralphloop.proc.steps import Steps, StopSignal, aside, beside, short
 from ralphloop.project import RALPH_DIR
 from ralphloop.repo.git import printable
 from ralphloop.repo.work_tree import Repository, has_again
@@ -59,8 +60,11 @@ def wanted(setup: Setup) -> bool:
         return candidate is not None and journal.part(Book, candidate.run.id) is not None
 
 
-async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> EndedRun:
-    with held(setup, stop=stop, sink=sink, tell=tell) as outer, ExitStack() as locks:
+async def run_in_lanes(
+    setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell, asks: Asks = nobody_says_yes
+) -> EndedRun:
+    opening = held(setup, stop=stop, sink=sink, tell=tell, asks=asks)
+    with opening as outer, ExitStack() as locks:
         locks.callback(_end_setups, tell)
         yard = await beside(open_yard(outer))
         hold = partial(RunLock, run=outer.run, now=time.time(), lane=True)
@@ -75,7 +79,11 @@ async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell
             return decision
 
         ended = await attended(yard.runner, work)
-        bring_home(yard, ended.told.decision, tell)
+        home = partial(bring_home, yard, ended.told.decision, tell)
+        try:
+            await beside(steadily(yard.runner, partial(short, home)))
+        except GitDisturbed as error:  # nothing is lost: it is on the run's branch
+            tell(f"{error.message}; {_left_there(yard)}.")
         return ended
 
 
@@ -103,16 +111,21 @@ def open_yard(outer: Runner) -> Steps[Yard]:
             "Go on with it: ralph run --continue --lanes 0; or begin anew: ralph run --lanes N",
         )
     before = yield from _settled(outer)
-    book = before if resumes and before else _new_book(home, checkout, run, before, tell)
+    if resumes and before:
+        book = before
+    else:
+        new_book = partial(_new_book, home, checkout, run, before, tell)
+        book = yield from steadily(outer, partial(short, new_book))
     count = home.config.lanes.count or book.count
     book = replace(book, count=count)
-    yard = _yard(outer, outer.session, book)
+    yard = yield from steadily(outer, partial(short, partial(_yard, outer, outer.session, book)))
     if dirty := checkout.dirty_paths(home.own):
         names = some([printable(path) for path in dirty])
         tell(f"warning: changes of your checkout stay there and are no part of the run: {names}")
     tip = yard.tip()
     try:
-        yield from aside(lambda _: worktrees.stand(yard.landing, tip))
+        stand = partial(worktrees.stand, yard.landing, tip)
+        yield from steadily(outer, lambda: aside(lambda _: stand()))
         yield from made_ready(yard, yard.landing)
         yard.keep()  # before the run exists: none is ever without its lanes
         yard.runner = yield from open_runner(yard.runner)
@@ -122,17 +135,23 @@ def open_yard(outer: Runner) -> Steps[Yard]:
             for ref in made if is_of_a_run(book.branch) and run in book.branch else ():
                 checkout.git.writing().attempt("update-ref", "-d", ref, tip)
         raise
-    where = f"{yard.directory}, landing on {book.branch}"
-    tell(f"{count} lane{'s' * (count > 1)} in {where}; your checkout stays as it is.")
-    if count > 1:  # what quota and budget can pay for, before several spend it at once
-        runner = yard.runner
-        left = runner.limits, runner.totals(), journal.dearest()
-        if words := pays_for(*left, capped=keeps_to_its_share(runner)):
-            tell(words)
-        used = quota_words(runner.session.state.quota, runner.clock(), resets=True)
-        sooner = "Several agents at once reach a usage limit sooner; all of them wait for it"
-        tell(f"{sooner} together ({used})." if used else f"{sooner} together.")
+    _tell_lanes(yard, tell)
     return yard
+
+
+def _tell_lanes(yard: Yard, tell: Tell) -> None:
+    """Where they are; and what quota and budget can pay for, before several spend it at once."""
+    runner, count = yard.runner, yard.book.count
+    where = f"{yard.directory}, landing on {yard.book.branch}"
+    tell(f"{count} lane{'s' * (count > 1)} in {where}; your checkout stays as it is.")
+    if count <= 1:
+        return
+    left = runner.limits, runner.totals(), yard.journal.dearest()
+    if words := pays_for(*left, capped=keeps_to_its_share(runner)):
+        tell(words)
+    used = quota_words(runner.session.state.quota, runner.clock(), resets=True)
+    sooner = "Several agents at once reach a usage limit sooner; all of them wait for it"
+    tell(f"{sooner} together ({used})." if used else f"{sooner} together.")
 
 
 def _insist(home: Setup, checkout: Repository) -> None:
@@ -252,8 +271,8 @@ def _settled(outer: Runner) -> Steps[Book | None]:
     for run in journal.unfinished_runs():
         session = journal.session(run.id)
         if (found := journal.part(Book, run.id)) is not None:
-            yard = _yard(outer, session, found)
-            done = yield from recover_lanes(yard)
+            yard = yield from steadily(outer, partial(short, partial(_yard, outer, session, found)))
+            done = yield from steadily(outer, partial(recover_lanes, yard))
             book = book or yard.book
         else:  # it worked in the checkout
             runner = replace(outer, setup=outer.setup.for_stories_of(run.prd_path), session=session)
@@ -298,6 +317,11 @@ def recover_lanes(yard: Yard) -> Steps[list[str]]:
     return done
 
 
+def _left_there(yard: Yard) -> str:
+    book = yard.book
+    return f"what landed is on {book.branch}; to have it: {way_to_have_it(yard.home, book)}"
+
+
 def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:
     """Move the branch of the checkout forward if nobody is disturbed by it, or say how."""
     checkout, book, home = yard.checkout, yard.book, yard.home
@@ -324,7 +348,7 @@ def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:
     elif tip == head:
         words = f"{here} has what landed"
     else:
-        words = f"what landed is on {book.branch}; to have it: {way_to_have_it(home, book)}"
+        words = _left_there(yard)
     yard.keep(ended=words)
     tell(f"{words}.")
 

@@ -27,7 +27,7 @@ from ralphloop.atomic import kill_point, write_atomic
 from ralphloop.config.model import Config
 from ralphloop.core.merging import Conflict
 from ralphloop.core.model import Value
-from ralphloop.errors import InputError, RepositoryError
+from ralphloop.errors import GitDisturbed, InputError, RepositoryError
 from ralphloop.lanes import inner
 from ralphloop.lanes.names import lane_branch, owner_of, part_of_name
 from ralphloop.proc.process_table import OF_SETUP
@@ -164,7 +164,11 @@ def open_tree(
         root.parent.mkdir(parents=True, exist_ok=True)
         how = ("--quiet", "--force", "--no-checkout", "--detach")
         git = home.git.writing().confined(None)  # nothing of anybody's runs: no file is written yet
-        ended = git.attempt("worktree", "add", *how, str(root), commit, timeout_s=_LONG_S)
+        try:
+            ended = git.attempt("worktree", "add", *how, str(root), commit, timeout_s=_LONG_S)
+        except GitDisturbed:
+            _take_down(home, root)  # it may be half of one
+            raise
         if ended.returncode != 0:
             raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
         kill_point("lane.added")
@@ -178,6 +182,13 @@ def open_tree(
             raise _in_the_way(root)
         write_mark(place, ReadyMark(home=str(home.root), project=place.project))
     return place
+
+
+def _take_down(home: Repository, root: Path) -> None:
+    """Nothing where git was killed while it made a work tree without any file."""
+    git = home.git.writing().confined(None)
+    git.attempt("worktree", "remove", "--force", "--force", str(root))
+    remove(root)
 
 
 def _in_the_way(root: Path, why: str = "it is no lane of this repository") -> RepositoryError:

@@ -25,6 +25,7 @@ from ralphloop.journal.views import PROGRESS_VIEW
 from ralphloop.lanes import inner, worktrees
 from ralphloop.lanes.conflicts import told
 from ralphloop.lanes.worktrees import LaneTree
+from ralphloop.loop.begin import Round
 from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import second_chance
 from ralphloop.loop.judging import Judgement
@@ -47,6 +48,7 @@ class Lane(msgspec.Struct):
     busy: str = ""  # the story that is worked on now
     lost: str = ""  # what somebody deleted that it held, in words
     left: str = ""  # the tree in which its last start was saved as the note's work
+    begun: Round | None = None  # a start that is written ahead, till it is watched
     written: Judgement | None = None  # its last start, as it was written down
     share: float | None = None  # dollars that its start may use, or has used
     took: Expense | None = None  # by its start, whose agent has ended, till that is written

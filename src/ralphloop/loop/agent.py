@@ -14,6 +14,7 @@ import os
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -36,6 +37,7 @@ from ralphloop.loop.begin import Round, begun_again
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.judging import Judgement, judge, record
 from ralphloop.loop.runner import Runner
+from ralphloop.loop.steadily import steadily
 from ralphloop.proc.steps import Steps
 from ralphloop.proc.tree import stop_tree
 from ralphloop.prompts import ASK_FOR_STATUS
@@ -257,7 +259,7 @@ def recover_iteration(
         leftovers=stopped,
     )
     judged = record(runner, (yield from judge(runner, begun, result)))
-    yield from apply_effects(runner, cut.n, judged.step.effects)
+    yield from steadily(runner, partial(apply_effects, runner, cut.n, judged.step.effects))
     still = f", stopped {len(stopped)} of its processes" if stopped else ""
     return f"recorded iteration {cut.n} as interrupted{still}"
 

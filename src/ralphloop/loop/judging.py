@@ -32,6 +32,7 @@ from ralphloop.loop.begin import Round
 from ralphloop.loop.effects import take_back, tell_taken_back
 from ralphloop.loop.prepare import GONE, at_work
 from ralphloop.loop.runner import Runner
+from ralphloop.loop.steadily import steadily
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.snapshot import Change, Snapshot
 from ralphloop.repo.work_tree import project_prefix
@@ -50,6 +51,16 @@ class Measurement(Value, kw_only=True):
     evidence: Evidence  # as far as it is known without running anything
     stories: StoryList | None  # as the list is now, claims put back
     doubts: tuple[str, ...] = ()  # what was taken away or was not its to change, in words
+
+
+class Repaired(msgspec.Struct):
+    """What an agent broke that is not its own, as far as it is put right; None: not yet."""
+
+    number: int  # of the iteration
+    elsewhere: str | None = None
+    meddled: tuple[str, ...] | None = None
+    listed: repair.ListAfter | None = None
+    gone: dict[str, str] | None = None
 
 
 class Judgement(Value, kw_only=True):
@@ -72,7 +83,24 @@ def judge(
     result: Result,
     look: Callable[[], Measurement] | None = None,
 ) -> Steps[Judgement]:
+    """Find out what the step needs and take it; begun again where git was not left in peace."""
+
     look = look or partial(_measured, runner, begun)
+    is_first = True
+
+    def judged() -> Steps[Judgement]:
+        nonlocal is_first
+        if not (is_first or runner.lane):  # no experiment is ever made in a lane
+            runner.restored()
+        is_first = False
+        return (yield from _judge(runner, begun, result, look))
+
+    return (yield from steadily(runner, judged))
+
+
+def _judge(
+    runner: Runner, begun: Round, result: Result, look: Callable[[], Measurement]
+) -> Steps[Judgement]:
     measured, start, policy = look(), begun.start, runner.policy
     evidence, state, disturbed = measured.evidence, runner.session.state, ""
     while need := needs(state, start, result, evidence, policy):
@@ -121,17 +149,29 @@ def _measured(runner: Runner, begun: Round) -> Measurement:
     """What is different now that the agent has ended, and what it broke that is not its own."""
     number, before = begun.number, begun.before
     repair.put_back_own_files(runner)
-    elsewhere = repair.back_on_the_branch(runner, number, before, begun.list_bytes)
-    meddled = repair.put_back_settings(runner, number, begun.settings)
-    listed = repair.read_back(runner, begun.stories, begun.list_bytes, begun.state.asked)
+    # What is put right is found once: git may be killed before all of it is measured.
+    repaired = runner.repaired
+    if repaired is None or repaired.number != number:
+        repaired = runner.repaired = Repaired(number)
+    if repaired.elsewhere is None:
+        elsewhere = repair.back_on_the_branch(runner, number, before, begun.list_bytes)
+        repaired.elsewhere = elsewhere
+    if repaired.meddled is None:
+        repaired.meddled = repair.put_back_settings(runner, number, begun.settings)
+    if repaired.listed is None:
+        listed = repair.read_back(runner, begun.stories, begun.list_bytes, begun.state.asked)
+        repaired.listed = listed
+    elsewhere, meddled, listed = repaired.elsewhere, repaired.meddled, repaired.listed
     runner.seen = None
     after = runner.tree()
     runner.expected_head = after.head or ""  # if it moves, somebody else moved it
     lost = repair.lost_heads(runner, number, begun.state, before, after)
-    gone = take_back(runner) if lost and not runner.lane else {}  # a lane holds no landed work
-    tell_taken_back(runner, number, gone)
+    if repaired.gone is None:  # a lane holds no landed work
+        repaired.gone = take_back(runner) if lost and not runner.lane else {}
+        tell_taken_back(runner, number, repaired.gone)
+    gone = repaired.gone
     unfinished = repair.left_open(runner) or elsewhere or runner.left_lane()
-    remarks, runner.remarks = runner.remarks, ()
+    remarks = runner.remarks
     changed, work_files = runner.measure.diff(before, after)
     commits, subjects = runner.measure.commits(before.head, after.head)
     hidden = repair.stashed(runner, begun.stashes)
@@ -158,6 +198,7 @@ def _measured(runner: Runner, begun: Round) -> Measurement:
         evidence = msgspec.structs.replace(evidence, net_lines=net_lines)
     stories = listed.stories.with_passes(dict.fromkeys(gone, False)) if listed.stories else None
     doubts = (*lost.values(), *meddled, *listed.doubts)
+    runner.repaired, runner.remarks = None, ()
     return Measurement(after=after, evidence=evidence, stories=stories, doubts=doubts)
 
 

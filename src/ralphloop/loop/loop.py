@@ -1,5 +1,8 @@
 """The loop: story → breaker → prompt → agent → evidence → journal → effects → views → decision."""
 
+from functools import partial
+from typing import NamedTuple
+
 import msgspec
 
 from ralphloop.core.events import StoryPassed, StoryReopened, StorySetAside
@@ -15,8 +18,10 @@ from ralphloop.loop.judging import Judgement, judge, learn_from, record
 from ralphloop.loop.repair import trouble
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
+from ralphloop.loop.steadily import steadily
 from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
-from ralphloop.proc.steps import Steps, beside
+from ralphloop.proc.steps import Steps, beside, short
+from ralphloop.repo.snapshot import Snapshot
 from ralphloop.repo.work_tree import concerns
 
 TO_BE_CHECKED = (
@@ -32,7 +37,7 @@ async def run_loop(runner: Runner) -> Decision:
         if decision := await _before(runner):
             return decision
         try:
-            chosen = choose_next(runner)
+            chosen = await beside(steadily(runner, lambda: short(lambda: choose_next(runner))))
             if isinstance(chosen, Decision):
                 return chosen
             if await beside(saw_verify(runner, chosen[0])):
@@ -41,7 +46,7 @@ async def run_loop(runner: Runner) -> Decision:
                 if decision := await wait_for_agent(runner, until):
                     return decision
                 continue
-            begun = begin(runner, *chosen)
+            begun = await beside(steadily(runner, partial(_begun, runner, *chosen)))
         except InputError as error:  # a person is in the middle of editing it
             if decision := await hold(runner, error.message):
                 return decision
@@ -51,24 +56,45 @@ async def run_loop(runner: Runner) -> Decision:
             return decision
 
 
+def _begun(runner: Runner, story: Story | None, stories: StoryList | None) -> Steps[Round]:
+    return short(lambda: begin(runner, story, stories))
+
+
 async def _before(runner: Runner) -> Decision | None:
     """What stops or delays the next start."""
     handle_requests(runner)
     while True:
         if decision := not_again(runner) or await wait_if_needed(runner):
             return decision
-        now, expected, repo = runner.tree(), runner.expected_head, runner.setup.repo
-        if reason := trouble(runner, now):
-            if decision := await hold(runner, reason):
+        look = await beside(steadily(runner, lambda: short(lambda: _look(runner))))
+        if look.trouble:
+            if decision := await hold(runner, look.trouble):
                 return decision
             continue
-        if not expected or now.head == expected:
+        if not look.moved:
             return None
-        if repo is not None and now.head and not concerns(repo, f"{expected}...{now.head}"):
-            return None  # commits of those who work beside us
-        runner.expected_head = now.head or ""  # meant, once a person resumes
-        moved = f"HEAD moved to {(now.head or 'nothing')[:12]} while no agent ran"
-        pause(runner, f"{moved}; `ralph resume` goes on from there")
+        runner.expected_head = look.now.head or ""  # meant, once a person resumes
+        pause(runner, f"{look.moved}; `ralph resume` goes on from there")
+
+
+class _Surroundings(NamedTuple):
+    """The repository between two starts."""
+
+    now: Snapshot
+    trouble: str = ""  # why the next start has to wait
+    moved: str = ""  # where somebody put HEAD, in words
+
+
+def _look(runner: Runner) -> _Surroundings:
+    now, expected, repo = runner.tree(), runner.expected_head, runner.setup.repo
+    if reason := trouble(runner, now):
+        return _Surroundings(now, trouble=reason)
+    if not expected or now.head == expected:
+        return _Surroundings(now)
+    if repo is not None and now.head and not concerns(repo, f"{expected}...{now.head}"):
+        return _Surroundings(now)  # commits of those who work beside us
+    moved = f"HEAD moved to {(now.head or 'nothing')[:12]} while no agent ran"
+    return _Surroundings(now, moved=moved)
 
 
 def not_again(runner: Runner) -> Decision | None:
@@ -142,7 +168,8 @@ def concluded(runner: Runner, judged: Judgement, *, settle: bool = True) -> Step
     """Write it down, do what it owes, learn from it, publish it; then whether it was the last."""
     judged = record(runner, judged)
     begun, step = judged.begun, judged.step
-    yield from apply_effects(runner, begun.number, step.effects, settle=settle)
+    owed = partial(apply_effects, runner, begun.number, step.effects, settle=settle)
+    yield from steadily(runner, owed)
     learn_from(runner, judged)
     decision = step.decision
     runner.publish()

@@ -17,10 +17,10 @@ from ralphloop.core.events import RunFinished, RunStarted
 from ralphloop.core.interventions import CircuitReset, Reopened
 from ralphloop.core.model import Circuit, Decision, ExitDecision
 from ralphloop.core.planning import ENDINGS, choose, unless_taken_away
-from ralphloop.core.policy import named
+from ralphloop.core.policy import named, reached
 from ralphloop.core.run_state import Session, Standing, first_state
 from ralphloop.core.totals import spent_words, valid
-from ralphloop.errors import CircuitOpen, ExitCode, RalphError
+from ralphloop.errors import CircuitOpen, ExitCode, GitDisturbed, RalphError
 from ralphloop.journal.journal import Journal, new_run_id
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import NOTES_KEY, JournalReader
@@ -33,10 +33,11 @@ from ralphloop.loop.prepare import Setup
 from ralphloop.loop.readiness import PreflightReport, look_at_agents, preflight
 from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.runner import Runner, Sink, Tell, measure_of
+from ralphloop.loop.runner import Asks, Runner, Sink, Tell, measure_of, nobody_says_yes
+from ralphloop.loop.steadily import steadily
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.run import Output, ourselves, run_command, run_in_front
-from ralphloop.proc.steps import Steps, StopSignal, beside
+from ralphloop.proc.steps import Steps, StopSignal, beside, short
 from ralphloop.repo.private_git import make_directory
 from ralphloop.text.durations import format_duration, next_clock
 from ralphloop.text.plain import counted
@@ -64,13 +65,17 @@ class EndedRun(NamedTuple):
     told: RunFinished
 
 
-async def run_session(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> EndedRun:
-    with held(setup, stop=stop, sink=sink, tell=tell) as new:
+async def run_session(
+    setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell, asks: Asks = nobody_says_yes
+) -> EndedRun:
+    with held(setup, stop=stop, sink=sink, tell=tell, asks=asks) as new:
         return await attended(await beside(open_runner(new)), run_loop)
 
 
 @contextmanager
-def held(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> Iterator[Runner]:
+def held(
+    setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell, asks: Asks = nobody_says_yes
+) -> Iterator[Runner]:
     """The project for one run: all that is confined, locked and open, and nothing begun yet."""
     directory, now = setup.project.directory, time.time()
     setup.insist_on_trust()
@@ -92,7 +97,8 @@ def held(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> Iterator[
         for place in places | ({setup.stories.path.parent} if setup.stories else set()):
             clean_leftovers(place, now=now)
         new = Session(run=run)
-        yield Runner(setup, new, journal, measure_of(setup), stop, sink=sink, tell=tell, lock=lock)
+        measure = measure_of(setup)
+        yield Runner(setup, new, journal, measure, stop, sink=sink, tell=tell, asks=asks, lock=lock)
 
 
 async def attended(runner: Runner, loop: Callable[[Runner], Awaitable[Decision]]) -> EndedRun:
@@ -110,15 +116,34 @@ async def attended(runner: Runner, loop: Callable[[Runner], Awaitable[Decision]]
     try:
         decision = await loop(runner)
         decision = unless_taken_away(decision, runner.story_list(), runner.session.stories)
+        await beside(steadily(runner, partial(short, partial(_bring_out, runner))))
+    except GitDisturbed as error:
+        given_up = _no_more_waiting(runner, error)
+        failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
+        ended = end_run(runner, given_up or failed, publish=False)
+        if given_up is None:
+            raise
+        return ended
     except RalphError as error:
         failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
         end_run(runner, failed, publish=False)
         raise
     finally:
         attending.cancel()
-    ended = end_run(runner, decision)
+    ended = end_run(runner, decision, publish=False)
     runner.measure.close()
     return ended
+
+
+def _no_more_waiting(runner: Runner, error: GitDisturbed) -> Decision | None:
+    """Why git was not waited for any longer, where that is a person's word or the time's."""
+    decision = reached(runner.limits.of_time, runner.totals(), runner.clock())
+    if error.stopped:
+        decision = runner.interrupted
+    if decision is None:
+        return None
+    owed = f"{error.message}: what is still to be done then is done by `ralph run --continue`"
+    return msgspec.structs.replace(decision, reasons=(*decision.reasons, owed))
 
 
 def run_to_hold(setup: Setup, now: float) -> str:
@@ -150,7 +175,8 @@ def open_runner(new: Runner) -> Steps[Runner]:
             tell(f"Recovered: {done}.")
     goes_on = new.stop.requested or (setup.options.resume and candidate and not candidate.expired)
     if old is not None and candidate is not None and goes_on:
-        return _continued(old, candidate.run)  # a stop asked for meanwhile ends it as it was
+        # A stop asked for meanwhile ends it as it was.
+        return (yield from _continued(old, candidate.run))
     _refuse_if_open(journal, setup, now)
     if setup.options.resume:
         age = "it is older than 24 hours" if candidate else "there is none to continue"
@@ -173,7 +199,7 @@ def recover(runner: Runner) -> Steps[list[str]]:
     if runner.journal.meta(f"lanes:{runner.run}") is not None:
         return done  # its work is in other trees: `lanes.opening` settles it
     for owing in runner.journal.owed_effects(runner.run):
-        yield from apply_effects(runner, owing.n, owing.effects)
+        yield from steadily(runner, partial(apply_effects, runner, owing.n, owing.effects))
         done.append(f"finished what iteration {owing.n} had left to do")
     cuts = runner.journal.unfinished_iterations(runner.run)
     gone = take_back(runner) if cuts else {}  # an agent may have written what the journal says
@@ -194,7 +220,7 @@ def _refuse_if_open(journal: Journal, setup: Setup, now: float) -> None:
         raise CircuitOpen(words, f"{end.advice} {end.command}")
 
 
-def _continued(runner: Runner, record: RunRecord) -> Runner:
+def _continued(runner: Runner, record: RunRecord) -> Steps[Runner]:
     """Go on where the journal left off; said in one sentence."""
     now, report = runner.clock(), PreflightReport()
     look_at_agents(runner, report)  # a login may be gone, or another agent chosen since
@@ -210,7 +236,7 @@ def _continued(runner: Runner, record: RunRecord) -> Runner:
         # Where a person answered some of the questions, the other stories still wait for theirs.
         if stories is None or choose(stories, runner.session.stories) is None:
             runner.intervene(Reopened(waiting_only=True))
-    _ready(runner, report)
+    yield from _ready(runner, report)
     totals = runner.totals()  # what was recovered just now is part of it
     runner.tell(
         f"Continuing run {record.id} from {format_duration(now - record.last_activity)} ago:"
@@ -231,7 +257,7 @@ def _begun(runner: Runner, old: Runner | None) -> Steps[Runner]:
     ours = frozenset(record.end_tree for record in newest if record.end_tree)
     # What the last run knew of its stories, also if it is over: their grades are still true.
     known = journal.story_states(latest.id) if latest else {}
-    report = yield from preflight(runner, ours=ours)
+    report = yield from steadily(runner, partial(preflight, runner, ours=ours))
     frozen = session.frozen
     journal.save_part(runner.run, frozen)  # before the run exists: none is ever without its checks
     stories = old.session.stories if old else known
@@ -255,7 +281,7 @@ def _begun(runner: Runner, old: Runner | None) -> Steps[Runner]:
     journal.save_part(runner.run, session.state)
     _put_progress_away(runner, latest)
     runner.intervene(Reopened())
-    _ready(runner, report)
+    yield from _ready(runner, report)
     _started(runner, continued=False)
     return runner
 
@@ -273,10 +299,11 @@ def _put_progress_away(runner: Runner, latest: RunRecord | None) -> None:
         runner.tell(said)
 
 
-def _ready(runner: Runner, report: PreflightReport) -> None:
+def _ready(runner: Runner, report: PreflightReport) -> Steps[None]:
     for line in (*runner.setup.handed, *(f"warning: {line}" for line in report.warnings)):
         runner.tell(line)
-    for story, reason in take_back(runner, agent_ran=False).items():
+    upheld = partial(take_back, runner, agent_ran=False)
+    for story, reason in (yield from steadily(runner, partial(short, upheld))).items():
         runner.tell(f"{story} is open again: {reason}.")
     for note in runner.journal.meta(NOTES_KEY) or ():
         runner.add_note(note)
@@ -317,9 +344,8 @@ def _started(runner: Runner, *, continued: bool) -> None:
 
 
 def end_run(runner: Runner, decision: Decision, *, publish: bool = True) -> EndedRun:
-    if publish and not runner.stop.requested and runner.session.number:
-        _publish_learned(runner)
-        land(runner)
+    if publish:
+        _bring_out(runner)
     runner.settle()
     complete = decision.word is ExitDecision.PROJECT_COMPLETE
     runner.journal.end_run(
@@ -352,6 +378,13 @@ def end_run(runner: Runner, decision: Decision, *, publish: bool = True) -> Ende
     )
     runner.emit(told)
     return EndedRun(runner.run, told)
+
+
+def _bring_out(runner: Runner) -> None:
+    """What a run that ended by itself has learned, in commits; it can be done again."""
+    if not runner.stop.requested and runner.session.number:
+        _publish_learned(runner)
+        land(runner)
 
 
 def _publish_learned(runner: Runner) -> None:

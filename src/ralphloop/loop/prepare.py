@@ -14,7 +14,14 @@ from ralphloop.config.model import AgentSection, Config, policy_of
 from ralphloop.core.model import Story, Value
 from ralphloop.core.planning import rungs_in_order
 from ralphloop.core.policy import Policy
-from ralphloop.errors import AgentUnavailable, Finding, InputError, RepositoryError, unreadable
+from ralphloop.errors import (
+    AgentUnavailable,
+    Finding,
+    GitDisturbed,
+    InputError,
+    RepositoryError,
+    unreadable,
+)
 from ralphloop.journal.queries import JournalReader
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
 from ralphloop.proc.sandbox import BOXED, Box
@@ -159,6 +166,8 @@ def prepare(options: Options) -> Setup:
     try:
         if setup.repo is not None and branch:
             setup.repo.check_branch_name(branch)
+    except GitDisturbed:
+        raise
     except RepositoryError as error:  # a mistake in the file, not in the repository
         place = f"{path.name}: branchName" if path else ""
         raise InputError(error.message, error.next_step, place=place) from None

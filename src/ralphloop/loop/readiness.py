@@ -3,7 +3,6 @@
 The checks run once, so that what is red already is known before an agent touches anything.
 """
 
-import sys
 from collections.abc import Iterable
 from functools import partial
 
@@ -30,8 +29,10 @@ from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.checks import behaves, cannot_start, check_of, last_lines, why_red
 from ralphloop.repo.named import CANARY, sweep
 from ralphloop.repo.preflight import disk_space, inspect
-from ralphloop.text.plain import on_screen
+from ralphloop.text.plain import one_line, some
 
+_MOST_TESTS = 5
+_LONGEST_QUESTION = 800
 _HURRY_S = 60.0  # of checks: a person waits for the turn of their session
 
 
@@ -80,7 +81,7 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
         start_tree=snapshot.tree,
         branch=runner.setup.lands_on or snapshot.branch or "",
     )
-    _insist_on_green(runner, baseline)
+    yield from _insist_on_green(runner, baseline)
     named = {result.name: result.report for result in baseline if result.report is not None}
     runner.journal.set_meta(REPORTS_KEY.format(runner.run), named)
     runner.emit(Preflight(said=tuple(report.said), warnings=tuple(report.warnings)))
@@ -148,7 +149,7 @@ def look_at_agents(runner: Runner, report: PreflightReport) -> None:
         report.heed(cost_problems(worker.name, worker.config, env, limited=limited))
 
 
-def _insist_on_green(runner: Runner, baseline: tuple[CheckResult, ...]) -> None:
+def _insist_on_green(runner: Runner, baseline: tuple[CheckResult, ...]) -> Steps[None]:
     """A red baseline asks on a terminal and ends the command without one."""
     commands, tolerant = runner.config.checks.commands, runner.config.checks.baseline
     red = {
@@ -167,12 +168,23 @@ def _insist_on_green(runner: Runner, baseline: tuple[CheckResult, ...]) -> None:
         fixes += [trouble.fix] if trouble else []
     if len(fixes) < len(red):
         fixes.append("fix it, or run with --allow-red if the stories are to make it green")
-    if sys.stdin.isatty():
-        sys.stderr.write(on_screen("\n".join([*words, "Go on? [y/N] "]), colours=False))
-        sys.stderr.flush()
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
-            return
+    question = f"{_red_words(red.values())}. Start anyway?"
+    stop, asks = runner.stop, runner.asks
+    if (yield from aside(lambda gone: asks(question, lambda: gone() or stop.requested))):
+        return
+    if stop.requested:
+        return  # the run ends before its first start, as an interrupted one
     raise RepositoryError("\n".join(words), _sentences(*dict.fromkeys(fixes)))
+
+
+def _red_words(red: Iterable[CheckResult]) -> str:
+    """Which checks are red, with their tests, where they are known, else their last line."""
+    said = []
+    for result in red:
+        what = some([one_line(test, 100) for test in result.failing_tests], _MOST_TESTS)
+        what = what or one_line("".join(last_lines(result.output_tail)[-1:]), 200)
+        said.append(f"{result.name} is red before any work" + (f": {what}" if what else ""))
+    return one_line("; ".join(said), _LONGEST_QUESTION)
 
 
 def _sentences(*fixes: str) -> str:

@@ -30,6 +30,7 @@ from ralphloop.stories.source import load, mark, read
 from ralphloop.text.durations import iso
 
 if TYPE_CHECKING:
+    from ralphloop.loop.judging import Repaired
     from ralphloop.repo.checks import Check
 
 _BEAT_S = 1.0
@@ -44,10 +45,16 @@ _NOT_RUN = CheckResult(
 )
 Sink = Callable[[LoopEvent], None]  # whoever wants to see events; it must not raise
 Tell = Callable[[str], None]  # words for whoever started the run
+Asks = Callable[[str, Callable[[], bool]], bool]  # a question, when to stop asking: was it a yes?
 
 
 def nobody(_: object) -> None:
     """Nobody looks."""
+
+
+def nobody_says_yes(_question: str, _over: Callable[[], bool]) -> bool:
+    """Nobody is there to be asked."""
+    return False
 
 
 class Patience:
@@ -87,6 +94,7 @@ class Runner(msgspec.Struct):
     clock: Callable[[], float] = time.time
     sink: Sink = nobody
     tell: Tell = nobody
+    asks: Asks = nobody_says_yes
     last_beat: float = 0.0
     unsettled: int | None = None  # the iteration whose effects are done, but not yet made sure of
     seen: tuple[float, Snapshot] | None = None  # the work tree; None: something ran since
@@ -106,6 +114,7 @@ class Runner(msgspec.Struct):
     share: Callable[[float], float] | None = None  # of the money left, where others start beside us
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran, for its record
     where_kept: str = ""  # what a commit leaves out, where the work tree is used again; in words
+    repaired: "Repaired | None" = None  # and after it ended, where measuring was cut off
 
     @property
     def config(self) -> Config:

@@ -18,7 +18,7 @@ from ralphloop.core import proof
 from ralphloop.core.events import ExperimentBegun, ExperimentEnded
 from ralphloop.core.model import CheckResult, CheckStatus, Evidence
 from ralphloop.core.proof import Canary, Runs, TestReport, Trial
-from ralphloop.errors import RepositoryError
+from ralphloop.errors import GitDisturbed, RepositoryError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import SWAP_KEY
 from ralphloop.loop.begin import Round
@@ -327,6 +327,8 @@ class _Lab:
         try:
             try:
                 undo(repo, runner.measure, swap, self.room / ROOM)
+            except GitDisturbed:
+                raise
             except RepositoryError as error:
                 raise _Impossible(error.message) from error
             yield

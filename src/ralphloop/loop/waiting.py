@@ -54,6 +54,8 @@ async def wait_after(runner: Runner, judged: Judgement) -> Decision | None:
     delay = backoff(outages, runner.config.limits.backoff)
     row = f", {outages} in a row" if outages > 1 else ""
     reason = f"the start came to nothing ({outcome.words}{row})"
+    if crash := judged.result.response.crash:
+        reason = f"the agent crashed{row}: {crash}"
     return await _wait(runner, "outage", reason, now + delay)
 
 

@@ -32,6 +32,12 @@ def aside(work: Work[_T]) -> Steps[_T]:
     return outcome()
 
 
+def short(work: Callable[[], _T]) -> Steps[_T]:
+    """Something that takes no time, as steps."""
+    yield from ()
+    return work()
+
+
 def in_turn(steps: Steps[_T]) -> _T:
     try:
         work = next(steps)

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from ralphloop.core.events import AgentStep
 from ralphloop.core.model import (
+    CRASHED,
     NO_LIMIT,
     Denial,
     Outcome,
@@ -25,7 +26,7 @@ from ralphloop.core.model import (
 from ralphloop.readers.failures import Verdict, failure_verdict, reset_time, sentence_verdict
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.readers.values import Document, documents_at, text_at
-from ralphloop.text.plain import clean, counted, one_line
+from ralphloop.text.plain import any_case, clean, counted, one_line
 
 _SIGNALS = {129: 1, 130: 2, 137: 9, 143: 15}  # how a shell reports a signal
 _NOT_FOUND = (126, 127)  # says a shell of a program that is not there or cannot be executed
@@ -33,6 +34,8 @@ _STDERR_NOISE = (
     *("Warning:", "WARNING:", "(node:", "Reading additional input", "YOLO mode"),
     *("Approval mode overridden", "Ripgrep is not available"),
 )
+_TRACEBACK = "Traceback (most recent call last):"
+_NAMES_AN_ERROR = any_case(r"(?:error|exception|panic(?:ked)?|fatal|fault)\b")
 _SUMMARY = 160
 _ID = 200
 
@@ -75,6 +78,22 @@ def first_complaint(stderr: str) -> str:
     return one_line(said[0]) if said else ""
 
 
+def last_complaint(stderr: str) -> str:
+    """The line that says what a crashed program died of: its last error, else its last line."""
+    lines = [line.rstrip() for line in clean(stderr[-20_000:]).split("\n")]
+    # Frames of a traceback and the code they show are indented.
+    said = [line for line in lines if line.strip() == line and line]
+    said = [line for line in said if not line.startswith(_STDERR_NOISE)]
+    errors = [line for line in said if _NAMES_AN_ERROR.search(line)]
+    return one_line((errors or said or [""])[-1])
+
+
+def crash_words(end: End) -> str:
+    """How a process ended that gave up by itself, without a result."""
+    complaint = last_complaint(end.stderr)
+    return f"{CRASHED}exit code {end.exit_code}" + (f"; {complaint}" if complaint else "")
+
+
 def summarise(arguments: Document) -> str:
     """The one argument a person wants to see: file, command or pattern."""
     for key in _TELLING:
@@ -90,6 +109,7 @@ class Dialect:
     name: ClassVar[str] = "text"
     glanceable: ClassVar[tuple[bytes, ...]] = ()  # how lines begin that `glance` takes
     complaint: ClassVar[str] = ""  # how its errors begin on stderr, in text mode
+    code_when_cut: ClassVar[int | None] = None  # its exit code, without a word, if somebody ends it
 
     def __init__(self) -> None:
         self.words = OwnWords()
@@ -138,13 +158,17 @@ class Dialect:
         if not end.failed:
             return Verdict(Outcome.COMPLETED, "it ended with an answer")
         if text:
-            return Verdict(Outcome.ERROR, f"exit code {end.exit_code}")
+            has_crashed = _TRACEBACK in end.stderr
+            words = crash_words(end) if has_crashed else f"exit code {end.exit_code}"
+            return Verdict(Outcome.ERROR, words)
         lines = clean(end.stderr[-20_000:]).split("\n") if self.complaint else ()
         errors = [line for line in lines if line.startswith(self.complaint)]
         meaning = failure_verdict(errors[-1].removeprefix(self.complaint)) if errors else None
         if meaning and meaning.outcome is not Outcome.ERROR:
             return meaning
         words = complaint or f"exit code {end.exit_code} without any output"
+        if _TRACEBACK in end.stderr:
+            words = crash_words(end)
         return Verdict(Outcome.STARTUP_ERROR, words)
 
     def step(self, kind: str, summary: str, *, ok: bool | UnsetType = UNSET) -> None:
@@ -202,11 +226,17 @@ class Dialect:
             return stopped
         if self.retrying:
             return Verdict(Outcome.TRANSIENT, "it ended while it was retrying the API")
+        complaint = last_complaint(end.stderr)
+        was_cut = end.exit_code == self.code_when_cut and not complaint
+        if end.failed and self.model_output and not was_cut:  # nobody else ended it
+            return sentence_verdict(complaint) or Verdict(Outcome.ERROR, crash_words(end))
         if any(call.ok is None for call in self.calls.values()):
             words = f"the output breaks off inside a tool call, without {what}"
             return Verdict(Outcome.KILLED, words)
         if self.model_output:
             return Verdict(Outcome.ERROR, f"the output ends without {what}")
+        if _TRACEBACK in end.stderr:  # its first line says nothing
+            return Verdict(Outcome.STARTUP_ERROR, crash_words(end) if end.failed else complaint)
         complaint = first_complaint(end.stderr)
         return Verdict(Outcome.STARTUP_ERROR, complaint or "it ended before the model answered")
 

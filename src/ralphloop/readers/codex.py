@@ -28,6 +28,7 @@ _WINDOWS = {300: "five_hour", 10_080: "seven_day"}  # by their minutes
 class Codex(Dialect):
     name = "codex"
     complaint = "ERROR:"
+    code_when_cut = 1
 
     def __init__(self) -> None:
         super().__init__()

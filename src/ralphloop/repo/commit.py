@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from ralphloop.core.model import Value
-from ralphloop.errors import RepositoryError
+from ralphloop.errors import GitDisturbed, RepositoryError
 from ralphloop.proc.run import CommandEnd
 from ralphloop.redaction import redact, redact_bytes
 from ralphloop.repo.git import (
@@ -35,6 +35,7 @@ from ralphloop.repo.git import (
     failure,
     first_lines,
     literal_pathspecs,
+    lock_in_the_way,
     nul_ended,
     printable,
 )
@@ -233,6 +234,8 @@ def _refusal(repo: Repository, ended: CommandEnd, hook: str, said: str) -> str:
     if hook:
         how = "did not finish in time" if ended.timed_out else "failed"
         return f"the {hook} hook {how}:\n{said}"
+    if lock_in_the_way(ended):
+        raise failure(("commit",), ended)
     # It had everything and made no commit of it.
     gave_up = ended.timed_out or b"failed to write commit object" in ended.stderr
     if gave_up and repo.signs_commits():
@@ -264,6 +267,8 @@ def marks_since(repo: Repository, base: str) -> set[str]:
     since = (f"^{base}",) if base else ()
     try:
         return {mark for _, mark in marked_commits(repo.git, *wanted, *since)}
+    except GitDisturbed:
+        raise
     except RepositoryError:
         if not base or repo.head() is None:
             return set()

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +22,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from ralphloop.errors import RepositoryError
+from ralphloop.errors import GitDisturbed, RepositoryError
 from ralphloop.proc.run import CommandEnd, marked, run_command
 from ralphloop.proc.sandbox import Box
 
@@ -28,6 +30,12 @@ READ_TIMEOUT_S = 120.0
 WRITE_TIMEOUT_S = 600.0  # a large checkout, a hook that runs a test suite
 ANYHOW = (0, 1, 128)  # exit codes, where no answer is as good as none
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_TRIES = 3
+_PAUSE_S = 0.2
+_DEADLY = (signal.SIGABRT, signal.SIGKILL, signal.SIGBUS, signal.SIGSEGV, signal.SIGTERM)
+_LOCKED = re.compile(  # git's words for a lock that somebody else holds, or has left
+    rb"'(?P<lock>[^'\n]+\.lock)': File exists|lock config file (?P<config>[^\n]+): File exists"
+)
 
 # Where git would look instead of the directory it runs in: what `git rev-parse --local-env-vars`
 # lists, but for configuration given by variables.
@@ -83,6 +91,44 @@ class Git(msgspec.Struct, frozen=True, dict=True):
         return ended.stdout
 
     def attempt(self, *args: str, stdin: bytes = b"", timeout_s: float = 0.0) -> CommandEnd:
+        """How a command ended; raises GitDisturbed where that is no answer to what was asked."""
+        ended = self.once(*args, stdin=stdin, timeout_s=timeout_s)
+        if not self.read_only and lock_in_the_way(ended):
+            raise failure(args, ended)
+        return ended
+
+    def once(self, *args: str, stdin: bytes = b"", timeout_s: float = 0.0) -> CommandEnd:
+        """The same, whatever lock it met; raises where git was killed, which has no answer at all.
+
+        Who only reads is asked again at once; who writes may have done so.
+        """
+        tries_left = _TRIES if self.read_only else 1
+        while True:
+            ended = self._start(*args, stdin=stdin, timeout_s=timeout_s)
+            killed_by = self._killed_by(ended)
+            if not killed_by:
+                return ended
+            tries_left -= 1
+            if not tries_left:
+                break
+            time.sleep(_PAUSE_S)
+        command = f"git {args[0]}" if args else "git"
+        raise GitDisturbed(
+            f"{command} was killed (signal {killed_by})",
+            "Is there enough memory? Then: ralph run --continue",
+        )
+
+    def _killed_by(self, ended: CommandEnd) -> int:
+        """The signal that ended a command which nobody here wanted to end; 0: none did."""
+        if ended.timed_out or ended.overflowed or ended.stopped:
+            return 0
+        if ended.returncode < 0:
+            return -ended.returncode
+        is_boxed = self.box is not None and not self.read_only  # where it is told as by a shell
+        by_signal = ended.returncode - 128
+        return by_signal if is_boxed and by_signal in _DEADLY else 0
+
+    def _start(self, *args: str, stdin: bytes, timeout_s: float) -> CommandEnd:
         argv, env = self.command(*args), self.environment
         box = None if self.read_only else self.box
         timeout_s = timeout_s or (READ_TIMEOUT_S if self.read_only else WRITE_TIMEOUT_S)
@@ -130,8 +176,18 @@ class Git(msgspec.Struct, frozen=True, dict=True):
         return made if self.read_only else marked(made)  # hooks take long
 
 
+def lock_in_the_way(ended: CommandEnd) -> str:
+    """The lock because of which a command failed; empty where it did not."""
+    found = _LOCKED.search(ended.stderr) if ended.returncode != 0 else None
+    if found is None:
+        return ""
+    return os.fsdecode(found["lock"] or found["config"] + b".lock")
+
+
 def failure(args: Sequence[str], ended: CommandEnd) -> RepositoryError:
     command = f"git {args[0]}" if args else "git"
+    if lock := lock_in_the_way(ended):
+        return GitDisturbed(f"{command} failed: {first_lines(ended.stderr)}", lock=lock)
     if ended.timed_out:
         return RepositoryError(f"{command} did not finish within {ended.given_s:g} s")
     if ended.overflowed:

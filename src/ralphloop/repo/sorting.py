@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.errors import RepositoryError
+from ralphloop.errors import GitDisturbed, RepositoryError
 from ralphloop.repo.git import STATUS_ARGS, Git, StatusEntry, parse_status, printable
 from ralphloop.text.plain import some
 
@@ -157,6 +157,8 @@ def _state_of(path: Path) -> tuple[bytes, bytes]:
     try:
         git = Git(path, config=(f"core.hooksPath={os.devnull}",))
         report = parse_status(git.run(*STATUS_ARGS, timeout_s=20.0))
+    except GitDisturbed:
+        raise
     except RepositoryError:
         return _placeholder(b"repository that git cannot read")
     digest = hashlib.sha256()

@@ -13,17 +13,28 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from ralphloop.errors import Finding, Level, RepositoryError
 from ralphloop.proc.run import CommandEnd
 from ralphloop.proc.sandbox import Box
-from ralphloop.repo.git import HELD_OPEN, STATUS_ARGS, Git, StatusReport, first_lines, parse_status
+from ralphloop.repo.git import (
+    HELD_OPEN,
+    STATUS_ARGS,
+    Git,
+    StatusReport,
+    first_lines,
+    parse_status,
+    printable,
+)
 from ralphloop.room import read_regular
+from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import LazyRegex
 
 _UNFINISHED = (
@@ -194,9 +205,8 @@ class Repository(msgspec.Struct, frozen=True):
             yield Finding(Level.ERROR, message, fix, "detached")
         # Beside others it is a neighbour's commit, and waited for.
         if (lock := self.git_dir / "index.lock").exists() and not self.scope:
-            message = f"another git process holds {lock}, or one died and left it"
-            fix = "wait for it to end; if none is running, remove the file"
-            yield Finding(Level.ERROR, message, fix, "locked")
+            found = who_holds(lock)
+            yield Finding(Level.ERROR, found.words, found.fix, "locked")
 
     def switch_or_create_branch(self, name: str) -> str:
         """Be on a branch: `already`, `switched` or `created`; refuses rather than lose changes."""
@@ -317,6 +327,7 @@ def keep_lost(
 
 OLD_ENOUGH_S = 10.0
 _PAUSE_S, _MOST_PATIENCE_S = 0.5, 600.0
+_ABOUT_S = 2.0  # clocks of files and of processes differ by less
 _TAKEN = (b".lock': File exists", b" but expected ")  # another git writes, or was faster
 
 
@@ -346,7 +357,7 @@ def patiently(repo: Repository, git: Git, *args: str, stdin: bytes = b"") -> Com
     """Run a command that writes; once more where somebody beside us wrote at the same moment."""
     deadline = time.monotonic() + (_MOST_PATIENCE_S if repo.scope else 0)
     while True:
-        ended = git.attempt(*args, stdin=stdin)
+        ended = git.once(*args, stdin=stdin)
         is_taken = ended.returncode != 0 and any(sign in ended.stderr for sign in _TAKEN)
         if not is_taken or time.monotonic() >= deadline:
             return ended
@@ -355,6 +366,17 @@ def patiently(repo: Repository, git: Git, *args: str, stdin: bytes = b"") -> Com
 
 
 def _git_works_in(repo: Repository) -> bool:
+    return next(_gits_in([repo.root, repo.common_dir]), None) is not None
+
+
+class _RunningGit(NamedTuple):
+    pid: int
+    words: list[str]  # of its command line
+    started_at: float
+
+
+def _gits_in(places: Sequence[Path]) -> Iterator[_RunningGit]:
+    """Every git that works below one of these directories; ours that are held open only read."""
     import psutil
 
     for process in psutil.process_iter(["name"]):
@@ -362,9 +384,51 @@ def _git_works_in(repo: Repository) -> bool:
             continue
         # A process that ends while we look, or is somebody else's, tells nothing.
         with contextlib.suppress(psutil.Error):
-            place = Path(process.cwd())
-            if HELD_OPEN in process.cmdline():
-                continue  # by a run of ours; it only reads
-            if place.is_relative_to(repo.root) or place.is_relative_to(repo.common_dir):
-                return True
-    return False
+            place, words = Path(process.cwd()), process.cmdline()
+            if HELD_OPEN not in words and any(place.is_relative_to(it) for it in places):
+                yield _RunningGit(process.pid, words, process.create_time())
+
+
+class LockFound(NamedTuple):
+    """What is known of a lock that is in the way."""
+
+    words: str
+    fix: str
+
+
+def who_holds(lock: Path) -> LockFound:
+    """Which git holds a lock of its repository and since when; how to remove one that none does."""
+    try:
+        made_at = lock.stat().st_mtime
+    except OSError:
+        return LockFound(f"another git process held {lock}", "try again")
+    age = format_duration(max(0.0, time.time() - made_at))
+    remove = f"rm {shlex.quote(str(lock))}"
+    for git in _gits_in(_work_trees_of(lock)):
+        if git.started_at <= made_at + _ABOUT_S:  # a younger one did not make it
+            name = " ".join(["git", *_subcommand(git.words)])
+            words = f"`{name}` (process {git.pid}) holds {lock}, for {age} now"
+            return LockFound(words, f"let it end; if the lock is not its own: {remove}")
+    words = f"{lock} is in the way: it is {age} old, and no git that could have made it is running"
+    return LockFound(words, f"remove it: {remove}")
+
+
+def _work_trees_of(lock: Path) -> list[Path]:
+    """Where a git may work that holds a lock in this git directory: its work trees, and itself."""
+    common = next((it for it in lock.parents if (it / "objects").is_dir()), lock.parent)
+    places = [common, common.parent]
+    for link in common.glob("worktrees/*/gitdir"):
+        with contextlib.suppress(OSError):
+            places.append(Path(os.fsdecode(read_regular(link, most=1 << 16)).strip()).parent)
+    return places
+
+
+def _subcommand(words: list[str]) -> list[str]:
+    """What a git was asked, by its first word that is no option and no option's value."""
+    rest = iter(words[1:])
+    for word in rest:
+        if word in ("-c", "-C"):
+            next(rest, None)
+        elif not word.startswith("-"):
+            return [printable(word)[:40]]
+    return []

@@ -8,7 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Tone, bar, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.live import Live
 
 _LONGEST_LINE = 2_000
 _MOST_LOOKS = 3
@@ -88,6 +89,11 @@ class PlainConsole:
         except OSError:
             pass  # whoever was looking is gone; the run goes on
 
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """The screen for somebody else, who asks a question: nothing is drawn over it."""
+        yield
+
     def close(self) -> None:
         """Nothing is left on the screen that would have to go."""
 
@@ -96,9 +102,6 @@ class LiveConsole(PlainConsole):
     """Lines above, a status below that is redrawn twice a second."""
 
     def __init__(self, *, verbosity: int = 0) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
         super().__init__(verbosity=verbosity)
         self._run = RunStarted()
         self._began = self._sign = time.monotonic()
@@ -106,13 +109,33 @@ class LiveConsole(PlainConsole):
         self._flying: dict[int | None, str] = {}  # what each lane does
         self._action = ""
         self._wait: tuple[str, float] | None = None
-        self._live: Live | None = Live(
+        self._live: Live | None = self._drawn()
+
+    def _drawn(self) -> "Live":
+        """A status that is redrawn from now on; one that was stopped knows of lines above it."""
+        from rich.console import Console
+        from rich.live import Live
+
+        live = Live(
             get_renderable=self._status,
             console=Console(highlight=False, soft_wrap=False),
             refresh_per_second=2,
             transient=True,
         )
-        self._live.start()
+        live.start()
+        return live
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        if self._live is None or self._screen_is_gone():
+            yield
+            return
+        self._live.stop()
+        try:
+            yield
+        finally:
+            if not self._screen_is_gone():
+                self._live = self._drawn()
 
     def close(self) -> None:
         if self._live is not None and not self._screen_is_gone():
@@ -275,7 +298,7 @@ def _told(event: LoopEvent, titled: set[str]) -> Iterator[str]:  # noqa: C901, P
             mark = "✗ " if what.ok is False else ""
             yield from (f"    {mark}{words}" for words in [step_words(what)] if words)
         case events.IterationFinished() as what:
-            yield from _iteration_finished(what, event.at)
+            yield from _iteration_finished(what, event)
         case events.StoryPassed() as what:
             yield f"  ✓ {what.story} passed ({what.grade}): {'; '.join(what.reasons)}"
         case events.Landing(story=story, ahead=ahead):
@@ -320,18 +343,22 @@ def _iteration_started(
     yield from (f"    left out of the prompt: {part}" for part in what.left_out)
 
 
-def _iteration_finished(what: events.IterationFinished, at: float) -> Iterator[str]:
+def _iteration_finished(what: events.IterationFinished, event: LoopEvent) -> Iterator[str]:
     kept, analysis = what.iteration, what.iteration.analysis
     took = short_duration(kept.end.duration_s)
     spent = spent_words(what.spent.cost_usd, what.spent.unpriced)
     files, commits = kept.changed.count, kept.evidence.commits or 0
     work = f"{counted(files, 'file')} changed" if files or commits else "nothing changed"
     work += f", {counted(commits, 'commit')}" if commits else ""
-    quota = quota_words(kept.response.windows, at)
+    quota = quota_words(kept.response.windows, event.at)
     ended = analysis.outcome
-    how = "completed in" if ended is Outcome.COMPLETED else f"{ended.words} after"
+    crash = "" if kept.stopped_because else kept.response.crash
+    how = "crashed" if crash else ended.words
+    how = "completed in" if ended is Outcome.COMPLETED else f"{how} after"
     yield f"    {how} {took}, {spent}, {work}{f', {quota}' if quota else ''}"
-    if kept.why_it_ended and analysis.outcome is not Outcome.COMPLETED:
+    if crash:
+        yield f"    {crash}. All of it: ralph log --iteration {event.iteration} --stderr"
+    elif kept.why_it_ended and analysis.outcome is not Outcome.COMPLETED:
         yield f"    {kept.why_it_ended}"
     if checks := what.checks:
         yield "    checks: " + ", ".join(
