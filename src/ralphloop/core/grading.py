@@ -62,7 +62,7 @@ def judge_story(proof: Proof) -> StoryVerdict:
     if not proof.claimed:
         return _no("the agent does not call it done")
     if red := _red(proof):
-        return _no(*(f"{name} failed" for name in red))
+        return _no(*(f"{check.name} {check.why or 'failed'}" for check in red))
     if not (proof.changed or proof.already_done or proof.verify_turned_green):
         return _no(UNCHANGED)
     if made_up := proof.trial.contradictions:
@@ -83,9 +83,9 @@ def is_green(proof: Proof) -> bool:
     return bool(proof.checks) and not _red(proof)
 
 
-def _red(proof: Proof) -> list[str]:
-    failed = (check.name for check in proof.checks if check.status is CheckStatus.FAILED)
-    return [name for name in failed if name not in proof.tolerated]
+def _red(proof: Proof) -> list[CheckResult]:
+    failed = (check for check in proof.checks if check.status is CheckStatus.FAILED)
+    return [check for check in failed if check.name not in proof.tolerated]
 
 
 def _key(finding: str) -> str:
@@ -115,6 +115,8 @@ def _graded(proof: Proof) -> StoryVerdict:
     why = trial.remarks[:1] if new else ()
     if proof.verify_was is CheckStatus.PASSED:
         why = (*why, "its own verify command was green before, too: that proves nothing")
+    elif proof.verify_was is CheckStatus.NO_TESTS and not new:
+        why = (*why, "the tests that its own verify command runs came with the story")
     return _yes(proof, Grade.CHECKED, f"{', '.join(green)} green", *why)
 
 

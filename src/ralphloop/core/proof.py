@@ -77,6 +77,8 @@ class CheckResult(Value, kw_only=True):
     report: TestReport | None = None  # test by test, where the runner gives one; never journaled
     counts: TestCounts | None = None  # in numbers, as far as they are known
     behaved: bool = False  # at the baseline: a failing test of ours came out failed, and it as well
+    why: str = ""  # it is red, as words behind its name; empty: it failed
+    ran_nothing: bool = False  # a story's own command found no test to run, which is red
 
     @property
     def numbers(self) -> TestCounts:

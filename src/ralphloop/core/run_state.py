@@ -29,8 +29,10 @@ class Standing(StrEnum):
 
 
 class VerifySeen(Value, kw_only=True):
+    """What a story's own command showed before anybody worked on it."""
+
     argv: tuple[str, ...]
-    status: CheckStatus
+    status: CheckStatus  # NO_TESTS: it was red, because the tests it names were yet to be written
 
 
 class Answer(Value, kw_only=True):

@@ -4,7 +4,7 @@ import msgspec
 
 from ralphloop.core.events import StoryPassed, StoryReopened, StorySetAside
 from ralphloop.core.interventions import CooledDown, MarkedByHand, VerifyRan
-from ralphloop.core.model import Circuit, Decision, ExitDecision, Story, StoryList
+from ralphloop.core.model import CheckStatus, Circuit, Decision, ExitDecision, Story, StoryList
 from ralphloop.core.planning import IDLE, choose, ending, marked_by_hand
 from ralphloop.core.policy import reached
 from ralphloop.core.run_state import Standing, VerifySeen, verify_was
@@ -117,7 +117,8 @@ def saw_verify(runner: Runner, story: Story | None) -> Steps[bool]:
     seen = yield from runner.run_checks((), verify=story.verify)
     runner.seen = None  # it may have left files behind
     if seen:
-        shown = VerifySeen(argv=story.verify, status=seen[0].status)
+        status = CheckStatus.NO_TESTS if seen[0].ran_nothing else seen[0].status
+        shown = VerifySeen(argv=story.verify, status=status)
         runner.intervene(VerifyRan(story=story.id, seen=shown))
     return True
 
