@@ -105,19 +105,27 @@ def _graded(proof: Proof) -> StoryVerdict:
         return _yes(proof, Grade.CHECKED, "already there before the story began, checks are green")
     if trial.look_at:
         return _yes(proof, Grade.CHECKED, f"look at: {some(trial.look_at, 1)}")
-    if proof.verify_turned_green:
+    if proof.verify_turned_green and VERIFY not in trial.discounted:
         return _yes(proof, Grade.VERIFIED, "its own verify command was red and is green")
-    if proof.turned_green:
-        return _yes(proof, Grade.VERIFIED, f"was red, is green: {some(proof.turned_green, 3)}")
+    if turned_green := [it for it in proof.turned_green if it not in trial.discounted]:
+        return _yes(proof, Grade.VERIFIED, f"was red, is green: {some(turned_green, 3)}")
     if trial.proven:
         return _yes(proof, Grade.VERIFIED, f"red without it: {some(trial.proven, 3)}")
-    new = trial.vacuous or trial.unloadable or trial.skipping or trial.unseen
-    why = trial.remarks[:1] if new else ()
+    return _yes(proof, Grade.CHECKED, f"{', '.join(green)} green", *_why_not_verified(proof))
+
+
+def _why_not_verified(proof: Proof) -> tuple[str, ...]:
+    """What might have proven a story whose checks are all green, and does not."""
+    trial = proof.trial
+    has_new = bool(trial.vacuous or trial.unloadable or trial.skipping or trial.unseen)
+    why = trial.remarks[:1] if has_new else ()
     if proof.verify_was is CheckStatus.PASSED:
-        why = (*why, "its own verify command was green before, too: that proves nothing")
-    elif proof.verify_was is CheckStatus.NO_TESTS and not new:
-        why = (*why, "the tests that its own verify command runs came with the story")
-    return _yes(proof, Grade.CHECKED, f"{', '.join(green)} green", *why)
+        return (*why, "its own verify command was green before, too: that proves nothing")
+    if proof.verify_turned_green:
+        return (*why, "its own verify command is not green with the tests as they were")
+    if proof.verify_was is CheckStatus.NO_TESTS and not has_new:
+        return (*why, "the tests that its own verify command runs came with the story")
+    return why
 
 
 def _yes(proof: Proof, grade: Grade, *reasons: str) -> StoryVerdict:

@@ -33,6 +33,8 @@ class VerifySeen(Value, kw_only=True):
 
     argv: tuple[str, ...]
     status: CheckStatus  # NO_TESTS: it was red, because the tests it names were yet to be written
+    failed: tuple[str, ...] = ()  # tests that ran and were red, by name
+    broken: tuple[str, ...] = ()  # tests, or files of them, that could not be loaded or set up
 
 
 class Answer(Value, kw_only=True):

@@ -314,24 +314,62 @@ def last_lines(output: str) -> list[str]:
 
 
 def compare(
-    baseline: Iterable[CheckResult], now: Iterable[CheckResult], mode: Baseline = "strict"
+    baseline: Iterable[CheckResult],
+    now: Iterable[CheckResult],
+    mode: Baseline = "strict",
+    newest: Iterable[CheckResult] = (),
 ) -> Comparison:
-    """Weigh checks that just ran against how they stood before; checks pair up by name."""
+    """Weigh checks that just ran against how they stood before; checks pair up by name.
+
+    `newest` are those of the last story that passed: what it turned green is nobody else's.
+    """
     red = {result.name: result for result in baseline if result.status is CheckStatus.FAILED}
+    since = {result.name: result for result in newest}
     green, tolerated = list[str](), list[CheckResult]()
     for result in now:
-        earlier, tests = red.get(result.name), result.failing_tests
+        earlier = red.get(result.name)
         if earlier is None:
             continue
-        if result.status is CheckStatus.PASSED:
-            green += [] if result.flaky else [result.name]
-        # A crash before the first test names nothing, and proves nothing; so does a list cut short.
-        elif result.status is CheckStatus.FAILED and 0 < len(tests) < reports.MAX_NAMES:
-            green += [test for test in earlier.failing_tests if test not in tests]
-            if mode == "tolerate" and set(tests) <= set(earlier.failing_tests):
-                tolerated.append(result)
+        was = since.get(result.name, earlier)
+        if was.status is CheckStatus.FAILED:
+            green += _turned_green(was, result)
+        is_old = _names_failures(result) and set(result.failing_tests) <= {*earlier.failing_tests}
+        if mode == "tolerate" and is_old:
+            tolerated.append(result)
     return Comparison(
         tolerated=tuple(result.name for result in tolerated),
         tolerated_failures=tuple(t for result in tolerated for t in result.failing_tests),
         turned_green=tuple(green),
     )
+
+
+def _names_failures(result: CheckResult) -> bool:
+    """A crash before the first test names nothing, and proves nothing; so does a list cut short."""
+    is_red = result.status is CheckStatus.FAILED
+    return is_red and 0 < len(result.failing_tests) < reports.MAX_NAMES
+
+
+def _turned_green(was: CheckResult, now: CheckResult) -> list[str]:
+    """A red check that is green, or those of its red tests that ran and passed, by name.
+
+    A test that is gone or skipped has not turned green.
+    """
+    if now.status is CheckStatus.PASSED and not now.flaky:
+        green = [test for test in was.failing_tests if _has_passed(now, test)]
+        return [now.name] if len(green) == len(was.failing_tests) else green
+    if _names_failures(now):
+        others = (test for test in was.failing_tests if test not in now.failing_tests)
+        return [test for test in others if _has_passed(now, test)]
+    return []
+
+
+def _has_passed(check: CheckResult, test: str) -> bool:
+    """By name, where the check names its tests; a row by its function, a file by what it holds."""
+    if check.report is None or test in check.report.passed:
+        return True
+    for name in check.report.passed:
+        rest = test[len(name) :] if test.startswith(name) else name[len(test) :]
+        is_part = test.startswith(name) or name.startswith(test)
+        if is_part and not rest[0].isalnum() and rest[0] != "_":
+            return True
+    return False
