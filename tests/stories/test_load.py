@@ -140,7 +140,7 @@ def test_criteria_come_as_texts_one_text_or_objects(
         ("npm test -- --run 'a b'", ("npm", "test", "--", "--run", "a b")),
         (["sh", "-c", "make && make check"], ("sh", "-c", "make && make check")),
         (["./my tools/check"], ("./my tools/check",)),
-        ("echo $HOME `id`", ("echo", "$HOME", "`id`")),
+        ("echo '$HOME' '`id`'", ("echo", "$HOME", "`id`")),
         ("", None),
         ([], None),
         (None, None),

@@ -32,6 +32,8 @@ from ralphloop.project import ERRANDS, find_project, relative
 from ralphloop.prompts import Prompt
 from ralphloop.redaction import secret_values
 from ralphloop.repo.private_git import make_directory
+from ralphloop.stories.names import quoted
+from ralphloop.text.command_line import NO_SHELL, word_for_a_shell
 from ralphloop.text.plain import one_line
 
 _LONGEST_TITLE = 72
@@ -304,6 +306,9 @@ def do(words: tuple[str, ...], verify: str | None, checks: bool, **wanted: objec
         argv = shlex.split(verify or "")
     except ValueError as error:
         raise UsageError(f"--verify: {error}", 'Quote it once more: --verify "pytest -q"') from None
+    if word := word_for_a_shell(verify or ""):
+        step = """If you want one: --verify "sh -c '…'\""""
+        raise UsageError(f"--verify uses {quoted(word)}: {NO_SHELL}", step)
     if verify is not None and not argv:
         raise UsageError("--verify names no command", '--verify "pytest -q tests/test_parser.py"')
     project = find_project()

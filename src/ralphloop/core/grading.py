@@ -62,7 +62,7 @@ def judge_story(proof: Proof) -> StoryVerdict:
     if not proof.claimed:
         return _no("the agent does not call it done")
     if red := _red(proof):
-        return _no(*(f"{name} failed" for name in red))
+        return _no(*(f"{check.name} {check.why or 'failed'}" for check in red))
     if not (proof.changed or proof.already_done or proof.verify_turned_green):
         return _no(UNCHANGED)
     if made_up := proof.trial.contradictions:
@@ -83,9 +83,9 @@ def is_green(proof: Proof) -> bool:
     return bool(proof.checks) and not _red(proof)
 
 
-def _red(proof: Proof) -> list[str]:
-    failed = (check.name for check in proof.checks if check.status is CheckStatus.FAILED)
-    return [name for name in failed if name not in proof.tolerated]
+def _red(proof: Proof) -> list[CheckResult]:
+    failed = (check for check in proof.checks if check.status is CheckStatus.FAILED)
+    return [check for check in failed if check.name not in proof.tolerated]
 
 
 def _key(finding: str) -> str:
@@ -105,17 +105,27 @@ def _graded(proof: Proof) -> StoryVerdict:
         return _yes(proof, Grade.CHECKED, "already there before the story began, checks are green")
     if trial.look_at:
         return _yes(proof, Grade.CHECKED, f"look at: {some(trial.look_at, 1)}")
-    if proof.verify_turned_green:
+    if proof.verify_turned_green and VERIFY not in trial.discounted:
         return _yes(proof, Grade.VERIFIED, "its own verify command was red and is green")
-    if proof.turned_green:
-        return _yes(proof, Grade.VERIFIED, f"was red, is green: {some(proof.turned_green, 3)}")
+    if turned_green := [it for it in proof.turned_green if it not in trial.discounted]:
+        return _yes(proof, Grade.VERIFIED, f"was red, is green: {some(turned_green, 3)}")
     if trial.proven:
         return _yes(proof, Grade.VERIFIED, f"red without it: {some(trial.proven, 3)}")
-    new = trial.vacuous or trial.unloadable or trial.skipping or trial.unseen
-    why = trial.remarks[:1] if new else ()
+    return _yes(proof, Grade.CHECKED, f"{', '.join(green)} green", *_why_not_verified(proof))
+
+
+def _why_not_verified(proof: Proof) -> tuple[str, ...]:
+    """What might have proven a story whose checks are all green, and does not."""
+    trial = proof.trial
+    has_new = bool(trial.vacuous or trial.unloadable or trial.skipping or trial.unseen)
+    why = trial.remarks[:1] if has_new else ()
     if proof.verify_was is CheckStatus.PASSED:
-        why = (*why, "its own verify command was green before, too: that proves nothing")
-    return _yes(proof, Grade.CHECKED, f"{', '.join(green)} green", *why)
+        return (*why, "its own verify command was green before, too: that proves nothing")
+    if proof.verify_turned_green:
+        return (*why, "its own verify command is not green with the tests as they were")
+    if proof.verify_was is CheckStatus.NO_TESTS and not has_new:
+        return (*why, "the tests that its own verify command runs came with the story")
+    return why
 
 
 def _yes(proof: Proof, grade: Grade, *reasons: str) -> StoryVerdict:

@@ -6,11 +6,15 @@ counted, because honest work renumbers their ids.
 
 A story is tried crosswise: its code with the tests as they were shows what was weakened, its tests
 with the code as it was show what it proves.  The `Trial` is all that is kept and graded.
+
+A test that was red before has turned green where it runs and passes, also as it was: one that is
+gone, skipped or made easier has not.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import chain
 
 import msgspec
 
@@ -77,6 +81,8 @@ class CheckResult(Value, kw_only=True):
     report: TestReport | None = None  # test by test, where the runner gives one; never journaled
     counts: TestCounts | None = None  # in numbers, as far as they are known
     behaved: bool = False  # at the baseline: a failing test of ours came out failed, and it as well
+    why: str = ""  # it is red, as words behind its name; empty: it failed
+    ran_nothing: bool = False  # a story's own command found no test to run, which is red
 
     @property
     def numbers(self) -> TestCounts:
@@ -87,12 +93,13 @@ class CheckResult(Value, kw_only=True):
 
 
 class Fate(StrEnum):
-    """What became of a test that passed before the story."""
+    """What became of a test that was there before the story."""
 
     LOST = "lost"  # missing, skipped or with fewer rows, though nothing of the test side changed
     WEAKENED = "weakened"  # as it was it fails on the new code, as it is it passes on the old too
     REMOVED = "removed"  # as it was it fails on the new code, and it is no more
     SKIPPED = "skipped"  # as it was it fails on the new code, and it is not run any more
+    UNSOLVED = "unsolved"  # it was red, and is gone or skipped
     CHANGED = "changed"  # another expectation: as it is it fails on the old code
     GONE = "gone"  # with the code it tested
     UNCLEAR = "unclear"  # nobody could find out which of these
@@ -100,7 +107,7 @@ class Fate(StrEnum):
     @property
     def is_challenged(self) -> bool:
         """Put to the agent; the others are for a person to look at."""
-        return self in (Fate.LOST, Fate.WEAKENED, Fate.REMOVED, Fate.SKIPPED)
+        return self in (Fate.LOST, Fate.WEAKENED, Fate.REMOVED, Fate.SKIPPED, Fate.UNSOLVED)
 
 
 _FATES = {  # in the order they are told
@@ -108,13 +115,14 @@ _FATES = {  # in the order they are told
     Fate.WEAKENED: "as they were they fail on the new code, as they are they pass on the old too",
     Fate.REMOVED: "removed, and as they were they fail on the new code",
     Fate.SKIPPED: "skipped, and as they were they fail on the new code",
+    Fate.UNSOLVED: "were red, and are gone or skipped instead of green",
     Fate.GONE: "gone together with the code they tested",
     Fate.UNCLEAR: "changed, and could not be compared with how they were",
 }
 
 
 class OldTest(Value, kw_only=True):
-    """A test that passed before the story and, as it was, does not pass with the new code."""
+    """A test from before the story that, as it was, does not pass with the new code."""
 
     name: str
     fate: Fate
@@ -133,6 +141,7 @@ class Trial(Value, kw_only=True):
     skipping: tuple[str, ...] = ()  # new, and skipped without it
     unseen: tuple[str, ...] = ()  # new, and nobody saw how they do without it
     idle: tuple[str, ...] = ()  # removed or cut, and would pass as they were
+    discounted: tuple[str, ...] = ()  # checks and tests whose turning green proves nothing here
     untried: tuple[str, ...] = ()  # what could not be tried or judged, in words
     took_s: float = 0.0
 
@@ -203,11 +212,19 @@ def concluded(runs: Runs) -> Trial:
         fate = Fate.UNCLEAR if runs.is_unsure else Fate.LOST
         judged: dict[str, OldTest | None] = {n: OldTest(name=n, fate=fate) for n in lost}
     else:
-        failing = [name for name in before.passed if is_failing(runs.old_tests, name)]
+        still_red = before.failed.keys() & end.failed.keys()
+        failing = [
+            name
+            for name in before.passed
+            if name not in still_red and is_failing(runs.old_tests, name)
+        ]
         judged = {name: _judged(runs, end, name) for name in dict.fromkeys((*lost, *failing))}
+    red = {name: _since_red(runs, end, name) for name in _red_before(before, end, runs.old_tests)}
+    found = (*judged.values(), *red.values())
+    over = [*lost, *(name for name in red if name not in end.passed and not is_failing(end, name))]
     trial = Trial(
-        old=tuple(one for one in judged.values() if one is not None)[:MOST_NAMES],
-        idle=tuple(name for name in lost if judged[name] is None)[:MOST_NAMES],
+        old=tuple(one for one in found if one is not None)[:MOST_NAMES],
+        idle=tuple(name for name in over if (judged | red)[name] is None)[:MOST_NAMES],
     )
     if (crossed := runs.new_tests) is None:
         return trial
@@ -230,6 +247,37 @@ def concluded(runs: Runs) -> Trial:
             unseen=tuple(name for name in rest if name not in not_loaded),
         )
     )
+
+
+def _red_before(before: TestReport, end: TestReport, tried: TestReport | None) -> list[str]:
+    """Tests that did not pass before; of a file that could not be loaded, those that it holds."""
+    # What names no place in a file is a fixture, which is told of only where it fails.
+    broken = tuple(name for name in before.errors if "(" not in name)
+    if not broken:
+        return [name for name in before.failed if name not in before.passed]
+    at_the_end = list(_told_names(end))
+    told = (*at_the_end, *(_told_names(tried) if tried else ()))
+    loaded = {it for it in broken if any(it != one and one.startswith(it) for one in at_the_end)}
+    found = dict.fromkeys((*before.failed, *(name for name in told if name.startswith(broken))))
+    return [name for name in found if name not in before.passed and name not in loaded]
+
+
+def _told_names(report: TestReport) -> Iterator[str]:
+    return chain(report.passed, report.failed, report.errors, report.skipped)
+
+
+def _since_red(runs: Runs, end: TestReport, name: str) -> OldTest | None:
+    """What became of a test that was red; None where it is green as it was, or as red as it was."""
+    tried = runs.old_tests if runs.tests_changed else end
+    if is_failing(end, name) or (tried is not None and _passes(tried, name)):
+        return None
+    if name in end.passed:
+        return _judged(runs, end, name) if is_failing(tried, name) else None
+    return OldTest(name=name, fate=Fate.UNCLEAR if runs.is_unsure else Fate.UNSOLVED)
+
+
+def _passes(report: TestReport, name: str) -> bool:
+    return name in report.passed and not is_failing(report, name)
 
 
 def _failing_without(end: TestReport, crossed: TestReport) -> list[str]:
@@ -286,6 +334,58 @@ _MISSING = (
 def _says(pattern: str, report: TestReport, name: str) -> bool:
     """Its failure reads like this; one without words says nothing of the kind."""
     return re.search(pattern, report.said.get(name, "")) is not None
+
+
+class OwnCommand(Value, kw_only=True):
+    """A story's own command that was red and is green, and what it shows with one side as it was.
+
+    It is run as a whole: what its exit code says counts, whether it names tests or not.
+    """
+
+    command: str
+    red: TestReport = TestReport()  # the tests that did not pass before, by name
+    end: TestReport | None = None
+    tests_changed: bool = False  # something of the test side differs
+    had_changed: bool = False  # and that was there before
+    is_unsure: bool = False  # tests stand in code files too
+    old_tests: CheckResult | None = None  # with the new code; None: it was not tried
+    new_tests: CheckResult | None = None  # with the old code
+
+
+def own_command(own: OwnCommand, name: str) -> Trial:
+    """Whether turning green proves the story: only if it is green with the tests as they were, and
+    every test that was red has run and passed.  `name` is the command's among the checks."""
+    old, new = own.old_tests, own.new_tests
+    tried = old.report if old else None
+    # Whatever ran with the old tests was there before, also if nobody could name it then.
+    had = msgspec.structs.replace(own.red, failed=own.red.failed | (tried.failed if tried else {}))
+    runs = Runs(
+        before=had,
+        end=own.end,
+        old_tests=tried,
+        new_tests=new.report if new else None,
+        tests_changed=own.tests_changed,
+        is_unsure=own.is_unsure,
+    )
+    named = concluded(runs)
+    is_green = not own.tests_changed or (old is not None and old.status is CheckStatus.PASSED)
+    found = named.old
+    if not (is_green or found or (tried and own.end)) and old and not old.ran_nothing:
+        found = _unnamed(own) if own.had_changed else ()
+    if is_green and not found and not named.idle:
+        return Trial()
+    why = "" if is_green or found or old is None else "verify is red with the tests as they were"
+    return Trial(old=found, idle=named.idle, discounted=(name,), untried=tuple(filter(None, [why])))
+
+
+def _unnamed(own: OwnCommand) -> tuple[OldTest, ...]:
+    """The command itself in place of the tests that it does not name."""
+    if own.new_tests is None:
+        fate = Fate.UNCLEAR
+    else:
+        is_easier = own.new_tests.status is CheckStatus.PASSED
+        fate = Fate.WEAKENED if is_easier else Fate.CHANGED
+    return (OldTest(name=f"`{own.command}`", fate=fate),)
 
 
 class Canary(StrEnum):

@@ -30,8 +30,12 @@ class Standing(StrEnum):
 
 
 class VerifySeen(Value, kw_only=True):
+    """What a story's own command showed before anybody worked on it."""
+
     argv: tuple[str, ...]
-    status: CheckStatus
+    status: CheckStatus  # NO_TESTS: it was red, because the tests it names were yet to be written
+    failed: tuple[str, ...] = ()  # tests that ran and were red, by name
+    broken: tuple[str, ...] = ()  # tests, or files of them, that could not be loaded or set up
 
 
 class Answer(Value, kw_only=True):

@@ -18,7 +18,7 @@ import msgspec
 from ralphloop.core.events import IterationFinished, StoryBlocked, StorySetAside
 from ralphloop.core.grading import DOUBT, VERIFY
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import CheckStatus, Evidence, Outcome, StoryList, Value
+from ralphloop.core.model import CheckResult, CheckStatus, Evidence, Outcome, StoryList, Value
 from ralphloop.core.planning import facts_of
 from ralphloop.core.progress import footprint, is_trodden
 from ralphloop.core.proof import Trial
@@ -41,6 +41,7 @@ from ralphloop.text.plain import one_line, some
 _LONGEST_DIFF = 400_000
 _LONGEST_WORDS = 2_000
 _LARGEST_SCRIPT = 256 * 1024
+_LOOKED_BACK = 20  # iterations
 _WAITING = {Standing.SET_ASIDE: StorySetAside, Standing.BLOCKED: StoryBlocked}
 
 
@@ -209,11 +210,18 @@ def _checked(runner: Runner, begun: Round) -> Steps[dict[str, object]]:
     frozen, verify = runner.session.frozen, begun.story.verify if begun.story else None
     checks = yield from runner.run_checks(frozen.checks, verify=verify)
     wanted = len(frozen.checks) + (verify is not None)
+    mode = runner.config.checks.baseline
     return {
         "checks": checks,
         "checks_cut": runner.stop.requested and len(checks) < wanted,
-        "comparison": compare(frozen.baseline, checks, runner.config.checks.baseline),
+        "comparison": compare(frozen.baseline, checks, mode, _newest_checks(runner)),
     }
+
+
+def _newest_checks(runner: Runner) -> tuple[CheckResult, ...]:
+    """What the checks showed of the last story that passed in this run."""
+    newest = runner.journal.latest_iterations(runner.run, _LOOKED_BACK)
+    return next((it.checks for it in newest if it.record.verdict.passed), ())
 
 
 def beside_the_tests(
@@ -227,7 +235,9 @@ def beside_the_tests(
     changes = measure.changes(start.tree, after.tree)
     prefix = project_prefix(repo.root, root) if repo else ""
     commands = [*runner.session.frozen.checks, *runner.config.checks.doubt]
-    commands += [begun.story.verify] if begun.story and begun.story.verify else []
+    # Those of stories to come as well: who works on this one must not make them easier.
+    open_stories = [it for it in begun.stories.stories if not it.passes] if begun.stories else []
+    commands += [it.verify for it in (begun.story, *open_stories) if it and it.verify]
 
     def text(tree: str, path: str) -> str:
         ended = measure.git().attempt("cat-file", "blob", f"{tree}:{prefix}{path}")
@@ -247,11 +257,17 @@ def _outside(
     repo, run = runner.setup.repo, runner.journal.find_run(runner.run)
     now = next((it.status for it in evidence.checks or () if it.name == VERIFY), None)
     was = verify_was(begun.state, begun.story) if begun.story else None
-    # Its own command was red and is green: then that is what the story is about.
+    # Its own command was red and is green: what was ignored before may be what it asks for.
     asked_for = (was, now) == (CheckStatus.FAILED, CheckStatus.PASSED)
-    if repo is None or run is None or asked_for:
+    if repo is None or run is None:
         return
-    from ralphloop.repo.outside import excludes_changed, hidden, ignored_since, newly_imported
+    from ralphloop.repo.outside import (
+        excludes_changed,
+        hidden,
+        ignored_since,
+        newly_ignored,
+        newly_imported,
+    )
 
     if unseen := hidden(repo, [change.path for change in changes]):
         words = "is changed, but git was told not to look: no commit will hold it"
@@ -261,7 +277,11 @@ def _outside(
     took = sum(check.duration_s for check in evidence.checks or ())
     until = time.time() - took - 1  # what the checks wrote themselves is not meant
     ignored = ignored_since(repo, run.started_at, until, runner.measure.own)
-    if ignored and evidence.comparison.turned_green:
+    if asked_for:
+        start = runner.measure.known(begun.story_began).tree
+        if away := newly_ignored(repo, runner.measure, start, ignored, run.started_at):
+            yield f"ignored by git only since this story, no commit will hold them: {some(away)}"
+    elif ignored and evidence.comparison.turned_green:
         words = "a check turned green, and files that git ignores were written for it"
         yield f"{words}: {some(ignored)}"
     elif ignored:

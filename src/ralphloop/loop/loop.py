@@ -7,9 +7,18 @@ import msgspec
 
 from ralphloop.core.events import StoryPassed, StoryReopened, StorySetAside
 from ralphloop.core.interventions import CooledDown, MarkedByHand, VerifyRan
-from ralphloop.core.model import Circuit, Decision, ExitDecision, Story, StoryList
+from ralphloop.core.model import (
+    CheckResult,
+    CheckStatus,
+    Circuit,
+    Decision,
+    ExitDecision,
+    Story,
+    StoryList,
+)
 from ralphloop.core.planning import IDLE, choose, ending, marked_by_hand
 from ralphloop.core.policy import reached
+from ralphloop.core.proof import MOST_NAMES, TestReport
 from ralphloop.core.run_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError
 from ralphloop.loop.begin import Round, begin
@@ -21,6 +30,7 @@ from ralphloop.loop.runner import Runner
 from ralphloop.loop.steadily import steadily
 from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
 from ralphloop.proc.steps import Steps, beside, short
+from ralphloop.repo.named import file_of
 from ralphloop.repo.snapshot import Snapshot
 from ralphloop.repo.work_tree import concerns
 
@@ -143,9 +153,21 @@ def saw_verify(runner: Runner, story: Story | None) -> Steps[bool]:
     seen = yield from runner.run_checks((), verify=story.verify)
     runner.seen = None  # it may have left files behind
     if seen:
-        shown = VerifySeen(argv=story.verify, status=seen[0].status)
+        shown = _what_it_showed(story.verify, seen[0])
         runner.intervene(VerifyRan(story=story.id, seen=shown))
     return True
+
+
+def _what_it_showed(argv: tuple[str, ...], result: CheckResult) -> VerifySeen:
+    status = CheckStatus.NO_TESTS if result.ran_nothing else result.status
+    report = result.report or TestReport()
+    return VerifySeen(
+        argv=argv,
+        status=status,
+        failed=tuple(report.failed)[:MOST_NAMES],
+        # What names no file that is there is a test that is yet to be written.
+        broken=tuple(name for name in report.errors if file_of(name))[:MOST_NAMES],
+    )
 
 
 async def _iterate(runner: Runner, begun: Round) -> Decision | None:

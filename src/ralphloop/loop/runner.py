@@ -180,14 +180,14 @@ class Runner(msgspec.Struct):
         to_the_end: bool = False,
     ) -> Steps[tuple[CheckResult, ...]]:
         """Run these commands, and the one that proves a story; a stop ends them early."""
-        from ralphloop.repo.checks import Check, check_of, run_checks
+        from ralphloop.repo.checks import check_of, run_checks, verify_of
 
         timeout = self.config.checks.timeout
         box = self.setup.check_box
         wanted = [check_of(argv, timeout, box) for argv in commands]
         untrusted = bool(verify) and not self.setup.may_verify(verify or ())
         if verify and not untrusted:
-            wanted.append(Check(name=VERIFY, argv=tuple(verify), timeout_s=timeout, box=box))
+            wanted.append(verify_of(verify, timeout, box))
         run = self.patience.run if self.patience else run_checks
         root = self.setup.project.root
 

@@ -1,11 +1,13 @@
 """Finding out what a green story's tests are worth, by running them crosswise.
 
 The old tests run with the new code, the new tests with the old code, and a failing test of ours
-beside the story's own, within the time there is.  Each exchange of files is written ahead: a crash
+beside the story's own, within the time there is.  A story's own command that turned green runs as a
+whole with the tests as they were when it was red.  Each exchange of files is written ahead: a crash
 at any moment leaves a `Swap` in the journal, which is put back before anything else happens.  Where
 somebody saved a file meanwhile, the story is judged anew.
 """
 
+import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,8 +18,10 @@ import msgspec
 from ralphloop.atomic import kill_point
 from ralphloop.core import proof
 from ralphloop.core.events import ExperimentBegun, ExperimentEnded
+from ralphloop.core.grading import VERIFY
 from ralphloop.core.model import CheckResult, CheckStatus, Evidence
 from ralphloop.core.proof import Canary, Runs, TestReport, Trial
+from ralphloop.core.run_state import VerifySeen, verify_was
 from ralphloop.errors import GitDisturbed, RepositoryError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import SWAP_KEY
@@ -25,7 +29,7 @@ from ralphloop.loop.begin import Round
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.project import Project
-from ralphloop.repo.checks import check_of, run_once
+from ralphloop.repo.checks import check_of, run_once, verify_of
 from ralphloop.repo.experiment import Swap, covered, obstacle, put_back, split, swap_of, undo
 from ralphloop.repo.named import CANARY, canary, file_of, placed, sweep
 from ralphloop.repo.runners import FoundRunner, find_runner
@@ -35,6 +39,8 @@ from ralphloop.repo.work_tree import Repository, project_prefix
 from ralphloop.text.plain import some
 
 OLD_TESTS, NEW_TESTS = "the old tests with the new code", "the new tests with the old code"
+VERIFY_AS_IT_WAS = "verify with the old tests and the new code"
+VERIFY_WITHOUT_IT = "verify with the new tests and the old code"
 ROOM = "experiment"  # in our own directory: what is exchanged
 _SHARES = {True: 0.7, False: 2.2}  # of the check's own time, where files can be run alone or not
 _LOOKED_BACK = 20  # iterations
@@ -75,13 +81,16 @@ def tried(
         for it in (*frozen.baseline, *passed)
     }
     is_unsure = start.tree not in {frozen.start_tree, *(it.end_tree for it in newest)}
-    story = _Story(runner, begun, start, end, wrote, changes, is_unsure)
+    tolerated = frozenset(evidence.comparison.tolerated)
+    story = _Story(runner, begun, start, end, wrote, changes, is_unsure, tolerated)
     results = zip(frozen.checks, evidence.checks or (), strict=False)
     try:
         for argv, now in results:
             nobody = CheckResult(name=now.name, status=CheckStatus.PASSED)
             lab = _Lab(story, argv, now, before.get(now.name, nobody))
             trial = trial.joined((yield from lab.tried()))
+        if own := _own_command(story, evidence):
+            trial = trial.joined((yield from own.tried()))
     except _Cut:
         return msgspec.structs.replace(evidence, trial=trial, checked_tree="", checks_cut=True), ""
     except _Disturbed as saved:
@@ -109,6 +118,7 @@ class _Story(msgspec.Struct, frozen=True):
     wrote: dict[str, str | None]  # by the checks themselves, and what was there before
     changes: list[Change]
     is_unsure: bool
+    tolerated: frozenset[str]  # checks that are red only in ways they were before
 
 
 class _Lab:
@@ -137,7 +147,8 @@ class _Lab:
     def tried(self) -> Steps[Trial]:
         began, now, was, sides = time.monotonic(), self.now, self.was, self.sides
         crossed = _Crossed()
-        if now.status is CheckStatus.PASSED and self.found and now.report and was.report:
+        is_fine = now.status is CheckStatus.PASSED or now.name in self.story.tolerated
+        if is_fine and self.found and now.report and was.report:
             if not (sides.tests and sides.code):  # what one side alone shows is known already
                 new_tests = was.report if sides.code else now.report
                 crossed = _Crossed(old_tests=was.report, new_tests=new_tests)
@@ -159,8 +170,18 @@ class _Lab:
         said = {"flaky": flaky, "changed, and loaded by the settings of the runner": sides.loaded}
         told_too = (f"{words}: {some(names)}" for words, names in said.items() if names)
         untried = (*crossed.untried, *told_too)
-        rest = Trial(untried=untried, took_s=time.monotonic() - began)
+        rest = Trial(
+            untried=untried, discounted=self._discounted(crossed), took_s=time.monotonic() - began
+        )
         return in_words.joined(in_numbers).joined(named).joined(rest)
+
+    def _discounted(self, crossed: _Crossed) -> tuple[str, ...]:
+        """What was red and is green, where nobody saw it green with the tests as they were."""
+        had_changed = any(change.before is not None for change in self.sides.tests)
+        was_red = self.was.status is CheckStatus.FAILED
+        if not (was_red and had_changed) or crossed.old_tests is not None:
+            return ()
+        return (self.now.name, *self.was.failing_tests)
 
     def _runs(self, crossed: _Crossed) -> Runs:
         now, sides = self.now, self.sides
@@ -342,6 +363,85 @@ class _Lab:
         others = sorted({change.path for change in found} - story.wrote.keys())
         if words := (*saved, *((f"{some(others)} changed meanwhile",) if others else ())):
             raise _Disturbed("; ".join(words))
+
+
+class _OwnLab(_Lab):
+    """A story's own command that was red and is green: is that the story's doing?"""
+
+    def __init__(
+        self, story: _Story, argv: Sequence[str], now: CheckResult, seen: VerifySeen
+    ) -> None:
+        super().__init__(story, argv, now, now)
+        self.red = TestReport(
+            failed=dict.fromkeys(seen.failed, 1), errors=dict.fromkeys(seen.broken, 1)
+        )
+
+    def tried(self) -> Steps[Trial]:
+        began = time.monotonic()
+        sides = self.sides
+        had_changed = any(change.before is not None for change in sides.tests)
+        own = proof.OwnCommand(
+            command=shlex.join(self.argv),
+            red=self.red,
+            end=self.now.report,
+            tests_changed=bool(sides.tests),
+            had_changed=had_changed,
+            is_unsure=sides.tests_in_code,
+        )
+        untried: tuple[str, ...] = ()
+        if sides.tests:
+            try:
+                own = yield from self._both_ways(own)
+            except _Impossible as why:
+                if had_changed or sides.has_settings:
+                    words = str(why) or "experiments are off"
+                    untried = (f"verify was not tried with the tests as they were: {words}",)
+                else:  # tests were only added: those that were there are as they were
+                    own = msgspec.structs.replace(own, tests_changed=False)
+        rest = Trial(untried=untried, took_s=time.monotonic() - began)
+        return proof.own_command(own, VERIFY).joined(rest)
+
+    def _both_ways(self, own: proof.OwnCommand) -> Steps[proof.OwnCommand]:
+        """With the tests as they were; where that is red, also as they are and without the code."""
+        self._begin(alone=False, exchanges=True)
+        with self._exchanged(VERIFY_AS_IT_WAS, self.sides.tests):
+            old = yield from self._as_a_whole()
+            if old and old.status is CheckStatus.FAILED and not old.ran_nothing:
+                old = yield from self._as_a_whole()  # what fails by chance is nobody's fault
+        new = self.now if old and old.status is not CheckStatus.PASSED else None
+        if new and self.sides.code:
+            with self._exchanged(VERIFY_WITHOUT_IT, self.sides.code):
+                new = yield from self._as_a_whole()
+        return msgspec.structs.replace(own, old_tests=old, new_tests=new)
+
+    def _as_a_whole(self) -> Steps[CheckResult | None]:
+        """The very command; None where there is no time left."""
+        if self._left_s <= 0:
+            return None
+        runner = self.runner
+        timeout = min(self._left_s, runner.config.checks.timeout)
+        check = verify_of(self.argv, timeout, runner.setup.check_box)
+
+        def run(gone: Callable[[], bool]) -> CheckResult | None:
+            stop = lambda: gone() or runner.stop.requested  # noqa: E731
+            return run_once(check, self.found, self.root, whole=True, stop=stop)
+
+        result = yield from aside(run)
+        if result is None:
+            raise _Cut
+        return result
+
+
+def _own_command(story: _Story, evidence: Evidence) -> _OwnLab | None:
+    """The story's own command, where it was red before and is green."""
+    named, state = story.begun.story, story.begun.state
+    own = next((it for it in evidence.checks or () if it.name == VERIFY), None)
+    seen = state.verify_before
+    if named is None or not named.verify or own is None or seen is None:
+        return None
+    was_red = verify_was(state, named) is CheckStatus.FAILED
+    is_green = own.status is CheckStatus.PASSED
+    return _OwnLab(story, named.verify, own, seen) if was_red and is_green else None
 
 
 def can_be_told(found: FoundRunner) -> bool:

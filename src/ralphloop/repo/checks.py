@@ -1,7 +1,8 @@
 """The commands that prove a story, run by us after the agent has ended.
 
 A check that fails is run once more before it counts: green then means flaky, and never counts as
-turned green.  Finding no test to run is neither red nor green.
+turned green.  Finding no test to run is neither red nor green, but for a story's own `verify`: that
+was to prove something, so it is red, whatever it ended with.
 
 Checks run without a shell: what joins commands (`cd x && make`) never works and stops a run; what
 might be a word of some program (`|`, `>`) is only held against a check that is red.
@@ -26,12 +27,14 @@ from typing import NamedTuple
 import msgspec
 
 from ralphloop.config.model import Baseline
+from ralphloop.core.grading import VERIFY
 from ralphloop.core.model import CheckResult, CheckStatus, Comparison, Value
 from ralphloop.core.proof import Canary
 from ralphloop.proc.run import CommandEnd, Output, run_command
 from ralphloop.proc.sandbox import Box, in_words, refused_paths
 from ralphloop.redaction import redact, secret_values
 from ralphloop.repo import reports
+from ralphloop.repo.git import printable
 from ralphloop.repo.named import Reporting, canary, is_hidden, placed
 from ralphloop.repo.runners import FoundRunner, find_runner
 from ralphloop.room import read_regular
@@ -50,6 +53,7 @@ class Check(Value, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     timeout_s: float = DEFAULT_TIMEOUT_S
     box: Box | None = None  # what it is confined to: an agent may have written what it runs
+    needs_tests: bool = False  # where it finds none to run it is red
 
 
 def check_of(
@@ -58,6 +62,11 @@ def check_of(
     """A check named after its command line, without the program's directory."""
     name = shlex.join([Path(argv[0]).name, *argv[1:]])[:_LONGEST_NAME]
     return Check(name=name, argv=tuple(argv), timeout_s=timeout_s, box=box)
+
+
+def verify_of(argv: Sequence[str], timeout_s: float, box: Box | None = None) -> Check:
+    """A story's own command."""
+    return Check(name=VERIFY, argv=tuple(argv), timeout_s=timeout_s, box=box, needs_tests=True)
 
 
 def run_checks(
@@ -186,12 +195,17 @@ def _result(check: Check, ended: CommandEnd, how: Reporting, took_s: float) -> C
     if how.scratch in text:  # lines that name our own files
         text = "".join(line for line in text.splitlines(True) if how.scratch not in line)
     status = CheckStatus.PASSED if ended.returncode == 0 else CheckStatus.FAILED
+    results = how.results(text) or []
+    why = ""
     if ended.timed_out:
         status = CheckStatus.FAILED
         text = f"{text.rstrip()}\ntimed out after {format_duration(check.timeout_s)}\n".lstrip()
     elif ended.returncode != _NOT_STARTED and reports.collected_nothing(text, ended.returncode):
-        status = CheckStatus.NO_TESTS
-    results = how.results(text) or []
+        if not check.needs_tests:
+            status = CheckStatus.NO_TESTS
+        elif not results:
+            status = CheckStatus.FAILED
+            why = _without_tests(check.argv, how.root, ended.returncode)
     report, counts, failed = reports.tally(results), reports.read_counts(text), tuple[str, ...]()
     if status is CheckStatus.FAILED:
         named = islice(dict.fromkeys(reports.failures(results)), reports.MAX_NAMES)
@@ -215,7 +229,19 @@ def _result(check: Check, ended: CommandEnd, how: Reporting, took_s: float) -> C
         failing_tests=failed,
         report=report,
         counts=counts,
+        why=why,
+        ran_nothing=bool(why),
     )
+
+
+def _without_tests(argv: Sequence[str], root: Path, exit_code: int) -> str:
+    """That a command found no test, and which file it names that is not there."""
+    named = (word.partition("::")[0] for word in argv[1:] if not word.startswith("-"))
+    paths = (name for name in named if "/" in name and "://" not in name)
+    # A word may be too long for a name, which `pathlib` does not take.
+    missing = next((path for path in paths if not os.path.exists(root / path)), "")  # noqa: PTH110
+    rest = f": {printable(missing)} does not exist" if missing else ""
+    return f"found no test (exit {exit_code}){rest}"
 
 
 _BUILTINS = frozenset({"cd", "export", "source", ".", "alias", "ulimit", "umask", "unset"})
@@ -288,24 +314,62 @@ def last_lines(output: str) -> list[str]:
 
 
 def compare(
-    baseline: Iterable[CheckResult], now: Iterable[CheckResult], mode: Baseline = "strict"
+    baseline: Iterable[CheckResult],
+    now: Iterable[CheckResult],
+    mode: Baseline = "strict",
+    newest: Iterable[CheckResult] = (),
 ) -> Comparison:
-    """Weigh checks that just ran against how they stood before; checks pair up by name."""
+    """Weigh checks that just ran against how they stood before; checks pair up by name.
+
+    `newest` are those of the last story that passed: what it turned green is nobody else's.
+    """
     red = {result.name: result for result in baseline if result.status is CheckStatus.FAILED}
+    since = {result.name: result for result in newest}
     green, tolerated = list[str](), list[CheckResult]()
     for result in now:
-        earlier, tests = red.get(result.name), result.failing_tests
+        earlier = red.get(result.name)
         if earlier is None:
             continue
-        if result.status is CheckStatus.PASSED:
-            green += [] if result.flaky else [result.name]
-        # A crash before the first test names nothing, and proves nothing; so does a list cut short.
-        elif result.status is CheckStatus.FAILED and 0 < len(tests) < reports.MAX_NAMES:
-            green += [test for test in earlier.failing_tests if test not in tests]
-            if mode == "tolerate" and set(tests) <= set(earlier.failing_tests):
-                tolerated.append(result)
+        was = since.get(result.name, earlier)
+        if was.status is CheckStatus.FAILED:
+            green += _turned_green(was, result)
+        is_old = _names_failures(result) and set(result.failing_tests) <= {*earlier.failing_tests}
+        if mode == "tolerate" and is_old:
+            tolerated.append(result)
     return Comparison(
         tolerated=tuple(result.name for result in tolerated),
         tolerated_failures=tuple(t for result in tolerated for t in result.failing_tests),
         turned_green=tuple(green),
     )
+
+
+def _names_failures(result: CheckResult) -> bool:
+    """A crash before the first test names nothing, and proves nothing; so does a list cut short."""
+    is_red = result.status is CheckStatus.FAILED
+    return is_red and 0 < len(result.failing_tests) < reports.MAX_NAMES
+
+
+def _turned_green(was: CheckResult, now: CheckResult) -> list[str]:
+    """A red check that is green, or those of its red tests that ran and passed, by name.
+
+    A test that is gone or skipped has not turned green.
+    """
+    if now.status is CheckStatus.PASSED and not now.flaky:
+        green = [test for test in was.failing_tests if _has_passed(now, test)]
+        return [now.name] if len(green) == len(was.failing_tests) else green
+    if _names_failures(now):
+        others = (test for test in was.failing_tests if test not in now.failing_tests)
+        return [test for test in others if _has_passed(now, test)]
+    return []
+
+
+def _has_passed(check: CheckResult, test: str) -> bool:
+    """By name, where the check names its tests; a row by its function, a file by what it holds."""
+    if check.report is None or test in check.report.passed:
+        return True
+    for name in check.report.passed:
+        rest = test[len(name) :] if test.startswith(name) else name[len(test) :]
+        is_part = test.startswith(name) or name.startswith(test)
+        if is_part and not rest[0].isalnum() and rest[0] != "_":
+            return True
+    return False

@@ -22,9 +22,10 @@ _IMPORTS = frozenset({"import", "from", "require", "include", "source", "mod", "
 _BUILT = frozenset(
     (*GENERATED, ".ralph", "dist", "out", "target", "coverage", "htmlcov", ".eggs", ".nyc_output")
 )
-_SOURCES = frozenset(
-    ".py .pyi .js .jsx .ts .tsx .mjs .cjs .go .rs .rb .java .kt .c .h .cpp .cs .php .swift .sh .sql"
-    " .json .toml .yaml .yml .ini .cfg".split()
+_DATA = frozenset(".json .toml .yaml .yml .ini .cfg".split())
+_SOURCES = _DATA.union(
+    ".py .pyi .js .jsx .ts .tsx .mjs .cjs .go .rs .rb .java .kt .c .h .cpp .cs .php .swift .sh"
+    " .sql".split()
 )
 
 
@@ -88,10 +89,7 @@ def find_by_content(repo: Repository, measure: Snapshotter, *, parent: str, tree
 
 def excludes_changed(repo: Repository, since: float) -> bool:
     """Whether somebody told git since then to ignore more, where no commit shows it."""
-    try:
-        return (repo.common_dir / "info" / "exclude").stat().st_mtime >= since
-    except OSError:
-        return False
+    return _written_since(repo.common_dir / "info" / "exclude", since)
 
 
 def ignored_since(
@@ -108,6 +106,39 @@ def ignored_since(
         if since <= written < until and path not in own and len(found) < _MOST_NAMED:
             found.append(printable(path))
     return found
+
+
+def newly_ignored(
+    repo: Repository, measure: Snapshotter, start: str, ignored: Iterable[str], since: float
+) -> list[str]:
+    """Code that only a rule hides which the tree `start` has not; data may be generated."""
+    code = (path for path in ignored if PurePosixPath(path).suffix not in _DATA)
+    asked = nul_ended(os.fsencode(path) for path in code)
+    if not asked:
+        return []
+    told = repo.git.names("check-ignore", "-v", "-z", "--stdin", stdin=asked, ok=ANYHOW)
+    found = []
+    for source, _, rule, path in zip(*(told[at::4] for at in range(4)), strict=False):
+        kept = measure.git().attempt("cat-file", "blob", f"{start}:{source}")
+        if kept.returncode == 0:
+            is_new = os.fsencode(rule) not in map(bytes.strip, kept.stdout.splitlines())
+        else:  # ignored itself, or none of the repository's
+            is_new = _is_inside(source) and _written_since(repo.root / source, since)
+        if is_new:
+            found.append(printable(path))
+    return found
+
+
+def _is_inside(source: str) -> bool:
+    """A file of the work tree, as git names it from the root, and not of the user or of git."""
+    return not source.startswith(("/", ".git/"))
+
+
+def _written_since(path: Path, since: float) -> bool:
+    try:
+        return path.stat().st_mtime >= since
+    except OSError:
+        return False
 
 
 def newly_imported(

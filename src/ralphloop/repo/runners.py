@@ -184,7 +184,9 @@ _SHARED = frozenset({"package.json", *(name for names in _MAKES.values() for nam
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _INTERPRETER = re.compile(r"(?:python|pypy|node|ruby|perl|php|deno|bun|tsx)[\d.]*")
 # Of what an interpreter is given, only what is named like a check: the rest may be the product.
-_CHECKING = re.compile(r"(?:^|/)(?:scripts?|tools?|bin|ci|hack)/|check|verif|test|lint|review")
+_CHECKING = re.compile(
+    r"(?:^|/)(?:scripts?|tools?|bin|ci|hack)/|check|verif|accept|smoke|test|lint|review"
+)
 
 
 class _Search(msgspec.Struct):

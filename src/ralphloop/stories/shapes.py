@@ -20,6 +20,7 @@ import msgspec
 from ralphloop.core.model import Story, StoryList
 from ralphloop.errors import InputError
 from ralphloop.stories.names import quoted
+from ralphloop.text.command_line import NO_SHELL, word_for_a_shell
 from ralphloop.text.plain import LazyRegex, is_visible
 
 Raw = Mapping[object, object]
@@ -32,7 +33,6 @@ _SHOWN = 10
 _MAX_ID = 1000
 _UNUSABLE = LazyRegex("[\x00\ud800-\udfff]")  # cannot be stored, printed or passed to a process
 _NUMBER_LIMIT = 2**53  # beyond it, other tools that read the file see another number
-_SHELL_WORDS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "<<", "2>&1", "2>"})
 
 
 class Problems(msgspec.Struct):
@@ -288,9 +288,9 @@ class _Fields(msgspec.Struct):
             except ValueError as error:
                 self.problems.add(place, f"cannot be split into arguments: {str(error).lower()}")
                 return None
-            if operators := [word for word in split if word in _SHELL_WORDS]:
-                hint = 'no shell runs it; write ["sh", "-c", "…"] if you want one'
-                self.problems.add(place, f"uses {quoted(operators[0])}: {hint}")
+            if word := word_for_a_shell(value):
+                hint = 'write ["sh", "-c", "…"] if you want one'
+                self.problems.add(place, f"uses {quoted(word)}: {NO_SHELL}; {hint}")
             return tuple(split) or None
         entries = self.items(name)
         program, place = entries[0] if entries else (None, place)
