@@ -173,23 +173,41 @@ class SecondChance(OfStory, kw_only=True):
     told: str = ""  # what became of what it left behind, for its prompt
     tree: str = ""  # as it was before that was put back
     head: str = ""
+    left: str = ""  # the work tree after that
 
     def after(self, story: StoryState) -> StoryState:
         fresh = {"standing": Standing.OPEN, "attempts": 0, "saturated": False, "share": Share()}
         story = replace(story, **fresh, second_chance=True)
         if not self.told:
             return story
-        began = {"start_tree": self.tree, "start_head": self.head}
+        began = {"start_tree": self.tree, "start_head": self.head, "left_tree": self.left}
         return replace(story, **began, findings=(self.told, *story.findings))
 
 
-class VerifyRan(OfStory, kw_only=True):
-    """A story's own command, run before its first start."""
+class OthersWorked(OfStory, kw_only=True):
+    """Something else changed the work tree since a story's last start: none of that is its own."""
 
-    seen: VerifySeen
+    tree: str  # what stands without the story now
+    head: str
+    left: str  # the work tree as it is, with what is the story's own
 
     def after(self, story: StoryState) -> StoryState:
-        return replace(story, verify_before=self.seen)
+        return replace(
+            story,
+            start_tree=self.tree,
+            start_head=self.head,
+            left_tree=self.left,
+            verify_again=story.verify_before is not None,
+        )
+
+
+class VerifyRan(OfStory, kw_only=True):
+    """A story's own command, run before its first start, and again once others have worked."""
+
+    seen: VerifySeen | None  # None: what it shows now may be the story's own doing
+
+    def after(self, story: StoryState) -> StoryState:
+        return replace(story, verify_before=self.seen, verify_again=False)
 
 
 class TakenIntoLane(OfStory, kw_only=True):
@@ -199,18 +217,22 @@ class TakenIntoLane(OfStory, kw_only=True):
     head: str = ""
 
     def after(self, story: StoryState) -> StoryState:
-        return replace(story, start_tree=self.tree, start_head=self.head, trail=())
+        began = {"start_tree": self.tree, "start_head": self.head, "left_tree": ""}
+        return replace(story, **began, trail=())
 
 
 class LeftoversSaved(OfStory, kw_only=True):
     ref: str
     files: tuple[str, ...] = ()  # what went from the work tree: a person's may be among them
+    left: str = ""  # the work tree after that
 
     def after(self, story: StoryState) -> StoryState:
         kept = f"kept: {some(self.files)}"
         is_news = self.files and not story.reason.endswith(kept)  # done twice, it is said once
         reason = "; ".join(filter(None, (story.reason, kept if is_news else "")))
-        return replace(story, saved_ref=self.ref, start_tree="", reason=reason)
+        began = story.start_tree if self.left else ""
+        found = {"saved_ref": self.ref, "start_tree": began, "left_tree": self.left}
+        return replace(story, **found, reason=reason)
 
 
 class Committed(OfStory, kw_only=True):

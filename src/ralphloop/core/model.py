@@ -233,6 +233,7 @@ class Evidence(Value, kw_only=True):
     doubts: tuple[str, ...] | None = None  # what it did to stories, settings, history, scripts
     trial: Trial | None = None  # what its tests say crosswise
     checked_tree: str = ""  # as it was when all of that was found out
+    left_tree: str = ""  # as it was when everything had run; empty: as the agent left it
     opinions: tuple[str, ...] | None = None  # what commands that may only doubt have said
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran
     unfinished: str = ""  # why nothing can be judged: a merge half done, work that is elsewhere

@@ -50,9 +50,12 @@ class StoryState(Value, kw_only=True):
     share: Share = Share()  # what it used since it was last taken up
     unclaimed: int = 0  # iterations in a row that did not call it done
     trail: tuple[Footprint, ...] = ()  # the last of those that brought nothing but changes
+    # What it is compared with: where it began, and all that others changed since.
     start_tree: str = ""
     start_head: str = ""
+    left_tree: str = ""  # how its last start left the work tree; empty: nobody knows
     verify_before: VerifySeen | None = None
+    verify_again: bool = False  # others worked since that was seen
     refusals: int = 0  # requests in a row that were refused before the model saw them
     test_row: int = 0  # iterations in a row that only worked on tests
     saturated: bool = False  # its last iteration completed such a row

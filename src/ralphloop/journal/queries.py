@@ -26,6 +26,7 @@ from ralphloop.journal.database import Database, open_for_reading
 from ralphloop.journal.records import (
     InterventionRecord,
     IterationRecord,
+    KnownResults,
     Request,
     ResumeCandidate,
     RunRecord,
@@ -38,6 +39,7 @@ from ralphloop.text.durations import is_expired
 SESSION_HOURS = 24.0
 QUOTA_KEY = "quota:{}"  # when each agent of a run may start again
 REPORTS_KEY = "reports:{}"  # the named results of a run's newest passed story, or of the baseline
+RESULTS_KEY = "results:{}:{}"  # of a run's checks when that iteration had passed, with all names
 NOTES_KEY = "notes"  # said between two runs, for the next
 ASKINGS_KEY = "askings"
 SWAP_KEY = "experiment"  # the files that are exchanged right now
@@ -172,6 +174,17 @@ class Queries(Database):
             return msgspec.convert(found, dict[str, TestReport])
         except msgspec.ValidationError:
             return {}  # another version's: then nothing is compared
+
+    def known_results(self, run: str) -> list[KnownResults]:
+        """What checks showed at the baseline and after passed stories, newest first."""
+        sql = "SELECT value FROM meta WHERE key GLOB ?"
+        rows = self.rows(sql, (RESULTS_KEY.format(run, "*"),))
+        kept = (msgspec.json.decode(row["value"]) for row in rows)
+        try:
+            found = [msgspec.convert(one, KnownResults) for one in kept if one is not None]
+        except msgspec.ValidationError:
+            return []  # another version's: then nothing is compared
+        return sorted(found, key=lambda one: one.number, reverse=True)
 
     def iteration(self, run: str, n: int) -> IterationRecord | None:
         return self._one(IterationRecord, "WHERE run = ? AND n = ?", run, n)
