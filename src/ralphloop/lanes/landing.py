@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from ralphloop.atomic import kill_point
 from ralphloop.core.events import StoryReturned
+from ralphloop.core.interventions import VerifyRan
 from ralphloop.core.iteration import AddProgress, CommitStory
-from ralphloop.core.model import CheckStatus, Decision, Rejection
-from ralphloop.core.run_state import Standing
+from ralphloop.core.model import CheckStatus, Decision, Rejection, Story
+from ralphloop.core.run_state import Standing, VerifySeen
 from ralphloop.core.step import step
 from ralphloop.errors import RepositoryError
 from ralphloop.journal.records import IterationRecord
@@ -119,14 +120,20 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]
     yield from aside(lambda _: stand(yard.landing, tip))
     landing.forget()
     before, stories = landing.tree(), landing.story_list()
+    landed = landed_since(yard.landing.repo, note.base, tip)
+    seen = judged.begun.state.verify_before
+    if landed and seen is not None:
+        seen = yield from _seen_without(landing, judged.begun.story, seen)
+        yield from aside(lambda _: stand(yard.landing, tip))  # it may have left files behind
+        landing.seen = None
+    state = replace(judged.begun.state, start_tree=before.tree, start_head=tip, verify_before=seen)
     begun = replace(  # as if its story had begun with what has landed
         judged.begun,
         before=before,
-        state=replace(judged.begun.state, start_tree=before.tree, start_head=tip),
+        state=state,
         stories=stories,
         list_bytes=landing.read[0] if landing.read else b"",
     )
-    landed = landed_since(yard.landing.repo, note.base, tip)
     conflicts = yield from aside(lambda _: put_onto(yard.landing, work))
     kill_point("landing.put")
     if conflicts:
@@ -146,6 +153,18 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]
     names = some(red or ["setup"], _NAMED)
     told = _TOGETHER.format(red=names)
     return _returned(landing, done, landed, told, f"{names} fails together with")
+
+
+def _seen_without(landing: Runner, story: Story | None, known: VerifySeen) -> Steps[VerifySeen]:
+    """What the story's own command shows on everything that landed, before its work is there."""
+    if story is None or story.verify != known.argv or known.status is not CheckStatus.FAILED:
+        return known
+    ran = yield from landing.run_checks((), verify=story.verify)
+    if not ran:
+        return known  # stopped: so will the checks be
+    seen = VerifySeen(argv=known.argv, status=ran[0].status)
+    landing.intervene(VerifyRan(story=story.id, seen=seen))
+    return seen
 
 
 def _look(landing: Runner, begun: Round, judged: Judgement, problem: str) -> Measurement:
