@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.core.own_work import Entry, PathChange, moved_on
+from ralphloop.core.own_work import Entry, PathChange, change_id, moved_on
 
 Tree = dict[str, str]
 TREES = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("xyz"))
@@ -80,3 +81,53 @@ def test_a_path_that_both_changed_is_contested() -> None:
     )
     assert moved.contested == {"a": Entry(mode="100644", content="z")}
     assert moved.taken == {"b": None, "c": Entry(mode="100644", content="x")}
+
+
+PATCH = b"""\
+diff --git a/app.py b/app.py
+index 1111111..2222222 100644
+--- a/app.py
++++ b/app.py
+@@ -10,3 +10,4 @@ def f():
+ a
++    b
+ c
+"""
+BINARY = b"""\
+diff --git a/x.png b/x.png
+index 1111111..2222222 100644
+Binary files a/x.png and b/x.png differ
+"""
+
+
+def test_a_change_is_known_by_its_lines_and_not_by_where_they_stand() -> None:
+    """Others moved it down the file, and its content was another before."""
+    moved = PATCH.replace(b"@@ -10,3 +10,4 @@ def f():", b"@@ -99,3 +101,4 @@ def g():")
+    assert change_id(PATCH) == change_id(moved.replace(b"1111111..2222222", b"3333333..4444444"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"+    b", b"+  b"),
+        (b"+    b", b"+    d"),
+        (b"+    b\n", b"+    b\n+    b\n"),
+        (b"app.py", b"other.py"),
+        (b" c\n", b" d\n"),
+    ],
+    ids=["spaces", "words", "lines", "file", "place"],
+)
+def test_another_change_is_another_one(old: bytes, new: bytes) -> None:
+    """Its own lines, their file and what stands around them tell it."""
+    assert change_id(PATCH) != change_id(PATCH.replace(old, new))
+
+
+def test_a_file_without_lines_is_known_by_its_content() -> None:
+    """What it was before does not matter."""
+    assert change_id(BINARY) == change_id(BINARY.replace(b"1111111", b"3333333"))
+    assert change_id(BINARY) != change_id(BINARY.replace(b"2222222", b"3333333"))
+
+
+def test_no_change_is_known_by_nothing() -> None:
+    """It is like no other."""
+    assert change_id(b"") == ""

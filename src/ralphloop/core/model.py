@@ -231,6 +231,7 @@ class Evidence(Value, kw_only=True):
     comparison: Comparison = Comparison()
     checks_cut: bool = False  # stopped before all of them had run
     doubts: tuple[str, ...] | None = None  # what it did to stories, settings, history, scripts
+    work: str = ""  # what the story's own change is known by; empty: none, or nobody knows
     trial: Trial | None = None  # what its tests say crosswise
     checked_tree: str = ""  # as it was when all of that was found out
     left_tree: str = ""  # as it was when everything had run; empty: as the agent left it

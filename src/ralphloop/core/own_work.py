@@ -5,7 +5,8 @@ since: other stories, a person, what was taken out again.  Its own changes of ea
 in it, wherever they went meanwhile, into another story's commit for instance.
 """
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 
 from ralphloop.core import Value
 
@@ -47,3 +48,27 @@ def moved_on(own: Mapping[str, PathChange], others: Mapping[str, PathChange]) ->
         elif change.after != mine.before:  # else they only took back what the story did
             contested[path] = change.after
     return Moved(taken=taken, contested=contested)
+
+
+def change_id(diff: bytes) -> str:
+    """What a change is known by wherever it stands: its lines, without their numbers.
+
+    `diff` is a patch as git writes it, with some lines around each change.  Spaces count, because
+    in some languages they are all there is to mend.  Empty where nothing changed.
+    """
+    lines = list(_without_positions(diff.splitlines()))
+    return hashlib.sha256(b"\n".join(lines)).hexdigest() if lines else ""
+
+
+def _without_positions(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a patch that stay the same when others change the file as well."""
+    content = b""
+    for line in lines:
+        if line.startswith(b"index "):  # the names of both contents
+            content = line.split(b" ")[1].partition(b"..")[2]
+        elif line.startswith(b"@@ "):
+            yield b"@@"
+        elif line.startswith(b"Binary files "):  # of these there are no lines
+            yield content
+        else:
+            yield line

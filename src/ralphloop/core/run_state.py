@@ -72,6 +72,8 @@ class StoryState(Value, kw_only=True):
     returns: int = 0  # times it came back from landing; these are no attempts
     collided: tuple[str, ...] = ()  # what had landed meanwhile when it did
     lost: dict[str, str] = msgspec.field(default_factory=dict)  # heads that left the branch: words
+    work: str = ""  # what its change was known by when it was last called done
+    rejected: tuple[str, ...] = ()  # the same of what a person sent back
     accepted: bool = False  # a person looked at it since it passed
     commitless: bool = False  # passed without a commit that HEAD must contain
     saved_ref: str = ""  # where the leftovers of a story set aside are
@@ -82,6 +84,11 @@ class StoryState(Value, kw_only=True):
     def is_apart(self) -> bool:
         """Nobody works on it for now."""
         return self.saturated or self.standing in (Standing.BLOCKED, Standing.SET_ASIDE)
+
+    @property
+    def is_rejected_again(self) -> bool:
+        """It was called done with a change that a person had sent back."""
+        return self.standing is not Standing.PASSED and self.work in self.rejected
 
     @property
     def has_a_chance(self) -> bool:

@@ -179,6 +179,7 @@ def _look(landing: Runner, begun: Round, judged: Judgement, problem: str) -> Mea
         doubts=None,
         trial=None,
         opinions=None,
+        work="",
         remarks=(*judged.evidence.remarks, *remarks, *((problem,) if problem else ())),
         unfinished=problem or judged.evidence.unfinished,
     )

@@ -82,7 +82,8 @@ def judge(
             found = yield from _checked(runner, begun)
         elif need is Need.DOUBTS:
             doubts = (*measured.doubts, *beside_the_tests(runner, begun, measured.after, evidence))
-            found = {"doubts": tuple(dict.fromkeys(doubts))}
+            work = _known_by(runner, begun, measured.after)
+            found = {"doubts": tuple(dict.fromkeys(doubts)), "work": work}
         elif need is Need.OPINIONS:
             found = {"opinions": (yield from opinions(runner, begun, measured.after))}
         elif disturbed:
@@ -117,6 +118,14 @@ def judge(
         before=state,
         step=step(state, start, result, evidence, policy),
     )
+
+
+def _known_by(runner: Runner, begun: Round, after: Snapshot) -> str:
+    """What the story's own change is known by, wherever it stands."""
+    from ralphloop.repo.own_work import id_of_change
+
+    measure = runner.measure
+    return id_of_change(measure.git(), measure.known(begun.story_began).tree, after.tree)
 
 
 def _left(runner: Runner, evidence: Evidence) -> str:

@@ -9,9 +9,14 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from ralphloop.core.own_work import Entry, PathChange, moved_on
+from ralphloop.core.own_work import Entry, PathChange, change_id, moved_on
+from ralphloop.repo.git import Git
 from ralphloop.repo.snapshot import Snapshotter
 
+_AS_A_PATCH = (
+    "diff-tree", "-r", "-p", "--full-index", "--unified=3", "--no-renames", "--no-ext-diff",
+    "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/",
+)  # fmt: skip
 _FILES = ("100644", "100755")
 
 
@@ -49,3 +54,11 @@ def _merged(measure: Snapshotter, own: PathChange, theirs: Entry | None) -> Entr
         return theirs
     content = measure.store(ended.stdout)
     return msgspec.structs.replace(theirs, content=content)
+
+
+def id_of_change(git: Git, before: str, after: str, *paths: str) -> str:
+    """What the change between two trees is known by, of these paths or of all; empty: unknown."""
+    specs = ("--", *(f":(literal,top){path}" for path in paths)) if paths else ()
+    ended = git.attempt(*_AS_A_PATCH, before, after, *specs)
+    is_whole = ended.returncode == 0 and not (ended.overflowed or ended.timed_out)
+    return change_id(ended.stdout) if is_whole else ""
