@@ -17,7 +17,7 @@ from ralphloop.core.totals import TOKENS, cost_words, money
 from ralphloop.journal.records import JsonValues
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
 from ralphloop.night.look import doubted, look, reading
-from ralphloop.night.values import Night, State, ended_words, next_steps
+from ralphloop.night.values import Night, State, ended_words, next_steps, open_words
 from ralphloop.project import find_project
 from ralphloop.stories.names import label
 from ralphloop.text.durations import clock_time, elapsed, format_duration, iso
@@ -99,7 +99,11 @@ def _headline(night: Night) -> str:
     ago = format_duration(elapsed(run.ended_at or run.last_activity, night.now))
     if night.died:
         return f"run {run.id}: its process ended {ago} ago without a word; nothing is lost"
-    return f"run {run.id}, {ago} ago: {ended(run.decision or run.status, run.reason)}"
+    if night.open_again:
+        return f"run {run.id}, {ago} ago: all was done then; {open_words(night.open_since)} now"
+    words = ended(run.decision or run.status, run.reason)
+    more = f"; {open_words(night.open_since)}" if night.open_since else ""
+    return f"run {run.id}, {ago} ago: {words}{more}"
 
 
 def _current(night: Night) -> Iterator[str]:

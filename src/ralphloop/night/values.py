@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -20,9 +20,10 @@ from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import IterationRecord, Request, RunRecord, RunStatus, Wait
 from ralphloop.project import CONFIG_NAME, ERRANDS, Project
 from ralphloop.text.durations import elapsed, format_duration
-from ralphloop.text.plain import counted, one_line
+from ralphloop.text.plain import agreeing, counted, one_line, some
 
 _MOST_ASKED = 5
+_MOST_NAMED = 3
 
 
 class State(StrEnum):
@@ -111,12 +112,31 @@ class Night:
         if run is None:
             return State.NONE if self.holder is None else State.RUNNING
         if run.status is RunStatus.COMPLETE:
-            return State.COMPLETE
+            return State.STOPPED if self.open_again else State.COMPLETE
         if run.status is not RunStatus.RUNNING or self.holder is None:
             return State.STOPPED
         if self.is_paused:
             return State.PAUSED
         return State.WAITING if wait is not None and wait.until > self.now else State.RUNNING
+
+    @property
+    def open_since(self) -> tuple[StoryLook, ...]:
+        """Of a run that ended complete the stories that are open: sent back, or added since."""
+        if self.run is None or self.run.status is not RunStatus.COMPLETE:
+            return ()
+        return tuple(look for look in self.counted if look.standing is not Standing.PASSED)
+
+    @property
+    def open_again(self) -> tuple[StoryLook, ...]:
+        """Those of them that it had worked on: a person wants them done again."""
+        found = (look for look in self.open_since if look.standing is Standing.OPEN)
+        return tuple(look for look in found if look.state.iterations)
+
+    @property
+    def rejected_again(self) -> tuple[StoryLook, ...]:
+        """Stories that are called done with just the change that a person sent back."""
+        listed = (look for look in self.counted if look.standing is not Standing.PASSED)
+        return tuple(look for look in listed if look.state.is_rejected_again)
 
     @property
     def is_live(self) -> bool:
@@ -261,6 +281,12 @@ class Night:
         return sum(look.standing is standing for look in self.counted)
 
 
+def open_words(stories: Sequence[StoryLook]) -> str:
+    """Which stories are open."""
+    names = some([look.story.id for look in stories], _MOST_NAMED)
+    return f"{names} {agreeing(len(stories), 'is')} open"
+
+
 def ended_words(outcome: str) -> str:
     """How a start ended, for a person; whatever another version wrote."""
     known = outcome in set(Outcome)
@@ -285,6 +311,9 @@ def next_steps(night: Night) -> Iterator[Advice]:
         yield Advice(words, f'ralph answer {shlex.quote(name)} "…"', "answer", name)
     if more := night.asking[_MOST_ASKED:]:
         yield Advice(f"{counted(len(more), 'more story', 'waits')} for you:", "ralph answer")
+    for look in () if night.is_live else night.rejected_again[:_MOST_ASKED]:
+        words = f"{look.story.id} is again what you sent back; to take it after all:"
+        yield Advice(words, "ralph review", "review", look.story.id)
     if not night.is_live and (doubted := night.grades.get(Grade.NEEDS_REVIEW, 0)):
         yield Advice(f"{counted(doubted, 'story', 'needs')} review:", "ralph review", "review")
     if night.state is not State.NONE:
@@ -306,6 +335,9 @@ def _go_on(night: Night) -> Iterator[Advice]:
         yield Advice("`ralph stop` ends it; to follow it:", "ralph log -f")
     elif decision == ExitDecision.NO_RUNNABLE_STORY and run and run.prd_path.startswith(ERRANDS):
         yield Advice("See why in the report; say it another way:", "ralph do …")
+    elif night.open_since:
+        names = open_words(night.open_since)
+        yield Advice(f"{names}; a new session takes that up:", "ralph run", "run")
     elif night.expired:
         words = "A new session begins, what is known of the stories is kept:"
         yield Advice(words, "ralph run", "run")
