@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -74,26 +75,46 @@ def review(run: str | None, everything: bool) -> None:
     Without a terminal it prints the list.
     """
     project = find_project()
-    with recorded(project, run) as record:
-        if record is None:
-            raise UsageError("nothing has run here yet", "`ralph run` starts one.")
-        if holder_of(project, time.time(), record.run.id) is not None:
-            raise UsageError("the run is still going on", "`ralph stop` ends it; or wait.")
-        shows = own_commits(record.iterations(), record.commits)
-        worked_on = {it.story for it in record.iterations()}
-        passed = [it for it in record.night.counted if it.standing is Standing.PASSED]
-        passed = [it for it in passed if it.story.id in worked_on]
-        passed = [it for it in passed if everything or not it.state.accepted]
-        again = record.night.rejected_again
-    passed.sort(key=lambda look: _FIRST.index(Grade(look.grade)))
-    found = [(look, list[str]()) for look in again]
-    found += [(look, list(shows.get(look.story.id, ()))) for look in passed]
+    found, errands = _to_review(project, run, everything=everything)
+    if run is None:  # what was given in words since is beside the list
+        for errand in errands:
+            found += _to_review(project, errand, everything=everything).shown
+    found.sort(key=lambda one: _urgency(one[0]))
     if not found:
         output.emit_lines(["Nothing waits for your review."])
     elif sys.stdin.isatty() and sys.stdout.isatty():
         _walk(project, found)
     else:
         output.emit_lines(line for one in found for line in (*_shown(project.root, *one), ""))
+
+
+class _Reviewed(NamedTuple):
+    shown: list[tuple[StoryLook, list[str]]]  # each with what shows its own change
+    errands: tuple[str, ...]  # runs of what was given in words since
+
+
+def _to_review(project: Project, run: str | None, *, everything: bool) -> _Reviewed:
+    """What of a run waits for a person's eyes."""
+    with recorded(project, run) as record:
+        if record is None:
+            raise UsageError("nothing has run here yet", "`ralph run` starts one.")
+        if holder_of(project, time.time(), record.run.id) is not None:
+            raise UsageError("the run is still going on", "`ralph stop` ends it; or wait.")
+        night = record.night
+        shows = own_commits(record.iterations(), record.commits)
+        worked_on = {it.story for it in record.iterations()}
+    passed = [it for it in night.counted if it.standing is Standing.PASSED]
+    passed = [it for it in passed if it.story.id in worked_on]
+    passed = [it for it in passed if everything or not it.state.accepted]
+    found = [(look, list[str]()) for look in night.rejected_again]
+    found += [(look, list(shows.get(look.story.id, ()))) for look in passed]
+    errands = tuple(one.run.id for one in night.errands if not one.is_live)
+    return _Reviewed(found, errands)
+
+
+def _urgency(look: StoryLook) -> int:
+    """How soon a person should look: what did not pass first, then by how well it is proven."""
+    return _FIRST.index(Grade(look.grade)) if look.grade else -1
 
 
 @click.command()

@@ -88,6 +88,14 @@ class Queries(Database):
         """The newest run, whatever became of it; an errand only where nothing else has run."""
         return self._one(RunRecord, f"ORDER BY {IS_ERRAND}, seq DESC LIMIT 1")
 
+    def latest_night(self) -> RunRecord | None:
+        """The newest run that was no errand."""
+        return self._one(RunRecord, f"WHERE NOT {IS_ERRAND} ORDER BY seq DESC LIMIT 1")
+
+    def latest_errands(self, limit: int) -> list[RunRecord]:
+        """The newest runs of errands, newest first."""
+        return self._all(RunRecord, f"WHERE {IS_ERRAND} ORDER BY seq DESC LIMIT ?", limit)
+
     def errand(self, story: str) -> RunRecord | None:
         newest = "WHERE prd_path = ? ORDER BY seq DESC LIMIT 1"
         return self._one(RunRecord, newest, f"{ERRANDS}{story}.json")

@@ -163,7 +163,10 @@ def _held(project: Project, story: str) -> Iterator[HeldRun]:
         RunLock(project.directory, run=run, now=now),
         Journal.open(project.journal, check=False) as journal,
     ):
-        record = journal.errand(story) or journal.latest_run()
+        record = journal.errand(story) or journal.latest_night()
+        if record is None and story:
+            raise UsageError("nothing of the list has run yet", _NO_RUN)
+        record = record or journal.latest_run()
         if record is None:
             raise UsageError("nothing has run here yet", _NO_RUN)
         if journal.meta(SWAP_KEY) is not None:  # an experiment was cut off

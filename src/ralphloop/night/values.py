@@ -70,6 +70,34 @@ class StoryLook:
         return f"git cherry-pick --no-commit {shlex.quote(ref)}" if ref else ""
 
 
+class ErrandLook(NamedTuple):
+    """Something that was given in words, beside the list of the project."""
+
+    run: RunRecord
+    look: StoryLook
+    is_live: bool = False
+    can_continue: bool = False  # `ralph run --continue` goes on with it
+
+    def words(self, now: float) -> str:
+        """What it is and how it stands, in one line."""
+        story = self.look.story
+        return f"{one_line(story.id, 60)} “{one_line(story.title, 100)}”: {self.how(now)}"
+
+    def how(self, now: float) -> str:
+        if self.is_live:
+            return "is worked on"
+        look, run = self.look, self.run
+        words = f"{look.standing} ({look.grade})" if look.grade else self._unfinished
+        ago = format_duration(elapsed(run.ended_at or run.last_activity, now))
+        return f"{words}, {ago} ago"
+
+    @property
+    def _unfinished(self) -> str:
+        if self.look.standing is Standing.BLOCKED:
+            return "waits for you"
+        return f"not done: {one_line(self.look.state.reason or self.run.reason, 160)}".rstrip(": ")
+
+
 class LaneLook(NamedTuple):
     number: int
     story: str
@@ -104,6 +132,7 @@ class Night:
     flying: tuple[IterationRecord, ...] = ()  # what goes on or was cut off, newest last
     # Those of them in lanes whose agent is through.
     through: dict[int, tuple[bool, float]] = field(default_factory=dict)
+    errands: tuple[ErrandLook, ...] = ()  # since that run began, newest first
     exchanged: bool = False  # files of the work tree are not what the story left: a run was killed
 
     @property
@@ -162,7 +191,9 @@ class Night:
 
     @property
     def asking(self) -> tuple[StoryLook, ...]:
-        return tuple(look for look in self.counted if look.standing is Standing.BLOCKED)
+        beside = (errand.look for errand in self.errands)
+        every = (*self.counted, *beside)
+        return tuple(look for look in every if look.standing is Standing.BLOCKED)
 
     @property
     def asked(self) -> str:
@@ -316,6 +347,10 @@ def next_steps(night: Night) -> Iterator[Advice]:
         yield Advice(words, "ralph review", "review", look.story.id)
     if not night.is_live and (doubted := night.grades.get(Grade.NEEDS_REVIEW, 0)):
         yield Advice(f"{counted(doubted, 'story', 'needs')} review:", "ralph review", "review")
+    for errand in night.errands:
+        if errand.can_continue and errand.look.standing is Standing.OPEN:
+            words = f"To go on with {errand.look.story.id}:"
+            yield Advice(words, "ralph run --continue", "run", errand.look.story.id)
     if night.state is not State.NONE:
         yield from _go_on(night)
     elif night.story_list is not None:
