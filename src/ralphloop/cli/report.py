@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -25,6 +26,7 @@ from ralphloop.ui.report.render import as_html, as_markdown
 _INDENT = 4
 _FIRST = [Grade.NEEDS_REVIEW, Grade.CLAIMED, Grade.CHECKED, Grade.BY_HAND, Grade.VERIFIED]
 _KEYS = "[a]ccept  [r]eject  [d]iff  [s]kip  [q]uit"
+_KEYS_NOT_PASSED = "[a]ccept  [s]kip  [q]uit"
 _MOST_DIFF = 4 << 20
 
 
@@ -68,27 +70,51 @@ def review(run: str | None, everything: bool) -> None:
     d  its own diff, in your pager
     s  skip to the next        q  quit; what was decided stays
 
+    A story that did again just what you had sent back is shown as well: accepted, it may pass.
+
     Without a terminal it prints the list.
     """
     project = find_project()
-    with recorded(project, run) as record:
-        if record is None:
-            raise UsageError("nothing has run here yet", "`ralph run` starts one.")
-        if holder_of(project, time.time(), record.run.id) is not None:
-            raise UsageError("the run is still going on", "`ralph stop` ends it; or wait.")
-        shows = own_commits(record.iterations(), record.commits)
-        worked_on = {it.story for it in record.iterations()}
-        passed = [it for it in record.night.counted if it.standing is Standing.PASSED]
-        passed = [it for it in passed if it.story.id in worked_on]
-        passed = [it for it in passed if everything or not it.state.accepted]
-    passed.sort(key=lambda look: _FIRST.index(Grade(look.grade)))
-    found = [(look, list(shows.get(look.story.id, ()))) for look in passed]
+    found, errands = _to_review(project, run, everything=everything)
+    if run is None:  # what was given in words since is beside the list
+        for errand in errands:
+            found += _to_review(project, errand, everything=everything).shown
+    found.sort(key=lambda one: _urgency(one[0]))
     if not found:
         output.emit_lines(["Nothing waits for your review."])
     elif sys.stdin.isatty() and sys.stdout.isatty():
         _walk(project, found)
     else:
         output.emit_lines(line for one in found for line in (*_shown(project.root, *one), ""))
+
+
+class _Reviewed(NamedTuple):
+    shown: list[tuple[StoryLook, list[str]]]  # each with what shows its own change
+    errands: tuple[str, ...]  # runs of what was given in words since
+
+
+def _to_review(project: Project, run: str | None, *, everything: bool) -> _Reviewed:
+    """What of a run waits for a person's eyes."""
+    with recorded(project, run) as record:
+        if record is None:
+            raise UsageError("nothing has run here yet", "`ralph run` starts one.")
+        if holder_of(project, time.time(), record.run.id) is not None:
+            raise UsageError("the run is still going on", "`ralph stop` ends it; or wait.")
+        night = record.night
+        shows = own_commits(record.iterations(), record.commits)
+        worked_on = {it.story for it in record.iterations()}
+    passed = [it for it in night.counted if it.standing is Standing.PASSED]
+    passed = [it for it in passed if it.story.id in worked_on]
+    passed = [it for it in passed if everything or not it.state.accepted]
+    found = [(look, list[str]()) for look in night.rejected_again]
+    found += [(look, list(shows.get(look.story.id, ()))) for look in passed]
+    errands = tuple(one.run.id for one in night.errands if not one.is_live)
+    return _Reviewed(found, errands)
+
+
+def _urgency(look: StoryLook) -> int:
+    """How soon a person should look: what did not pass first, then by how well it is proven."""
+    return _FIRST.index(Grade(look.grade)) if look.grade else -1
 
 
 @click.command()
@@ -120,8 +146,10 @@ def _walk(project: Project, found: list[tuple[StoryLook, list[str]]]) -> None:
         story = look.story.id
         output.emit_lines([output.paint(f"{number} of {len(found)}", "dim")])
         output.emit_lines(_shown(project.root, look, shows))
+        has_passed = look.standing is Standing.PASSED
+        keys = _KEYS if has_passed else _KEYS_NOT_PASSED
         while True:
-            key = output.key(f"{' ' * _INDENT}{_KEYS} ", "adrsq")
+            key = output.key(f"{' ' * _INDENT}{keys} ", "adrsq" if has_passed else "asq")
             if key == "d":
                 click.echo_via_pager(output.safe(_git(project.root, "--patch", shows)))
             elif key == "a":
@@ -143,10 +171,12 @@ def _walk(project: Project, found: list[tuple[StoryLook, list[str]]]) -> None:
 def _shown(root: Path, look: StoryLook, shows: list[str]) -> Iterator[str]:
     story = look.story
     name = f"{label(story.id)}: {story.title}"
-    yield from output.row("?" if look.grade == Grade.NEEDS_REVIEW else "✓", name, "bold", width=2)
+    is_doubted = look.grade == Grade.NEEDS_REVIEW or look.standing is not Standing.PASSED
+    yield from output.row("?" if is_doubted else "✓", name, "bold", width=2)
     for criterion in story.criteria:
         yield from output.row("  -", criterion, width=_INDENT)
-    yield from output.row("", f"{look.grade}: {look.state.reason or 'no reason is known'}", width=2)
+    grade = look.grade or "not passed"
+    yield from output.row("", f"{grade}: {look.state.reason or 'no reason is known'}", width=2)
     if stat := _git(root, "--shortstat", shows).strip():
         yield from output.row("", stat, width=2)
     if shows:

@@ -17,7 +17,14 @@ from ralphloop.core.totals import TOKENS, cost_words, money
 from ralphloop.journal.records import JsonValues
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
 from ralphloop.night.look import doubted, look, reading
-from ralphloop.night.values import Night, State, ended_words, next_steps
+from ralphloop.night.values import (
+    ErrandLook,
+    Night,
+    State,
+    ended_words,
+    next_steps,
+    open_words,
+)
 from ralphloop.project import find_project
 from ralphloop.stories.names import label
 from ralphloop.text.durations import clock_time, elapsed, format_duration, iso
@@ -43,6 +50,8 @@ def _lines(night: Night) -> Iterator[str]:
     yield from output.row(word, _headline(night), "bold", _COLOURS.get(night.state, "yellow"))
     yield from _current(night)
     yield from _stories(night)
+    for errand in night.errands:
+        yield from output.row("errand", errand.words(night.now))
     if night.book and night.book.ended and not night.is_live:
         yield from output.row("landed", night.book.ended)
     if night.run is not None:
@@ -77,11 +86,27 @@ def _lines(night: Night) -> Iterator[str]:
         yield from output.row("next", str(step), "bold")
 
 
+def errand_data(errand: ErrandLook) -> JsonValues:
+    """What `--json` says of something that was given in words."""
+    look = errand.look
+    return {
+        **output.picked(look.story, "id", "title"),
+        "run": errand.run.id,
+        "state": look.standing,
+        "grade": look.grade or None,
+        "reason": look.state.reason or None,
+        "ended_at": errand.run.ended_at,
+        "can_continue": errand.can_continue,
+    }
+
+
 def _headline(night: Night) -> str:
     run, holder = night.run, night.holder
     if run is None and holder is not None:
         age = format_duration(elapsed(holder.since, night.now))
         return f"run {holder.run}, process {holder.pid}, gets ready: checks run, for {age}"
+    if run is None and night.errands and night.story_list:
+        return f"nothing of the list has run yet in {night.project.root}"
     if run is None:
         return f"no run yet in {night.project.root}"
     if night.is_live:
@@ -99,7 +124,11 @@ def _headline(night: Night) -> str:
     ago = format_duration(elapsed(run.ended_at or run.last_activity, night.now))
     if night.died:
         return f"run {run.id}: its process ended {ago} ago without a word; nothing is lost"
-    return f"run {run.id}, {ago} ago: {ended(run.decision or run.status, run.reason)}"
+    if night.open_again:
+        return f"run {run.id}, {ago} ago: all was done then; {open_words(night.open_since)} now"
+    words = ended(run.decision or run.status, run.reason)
+    more = f"; {open_words(night.open_since)}" if night.open_since else ""
+    return f"run {run.id}, {ago} ago: {words}{more}"
 
 
 def _current(night: Night) -> Iterator[str]:
@@ -226,5 +255,6 @@ def status_data(night: Night) -> JsonValues:
             "until": iso(night.limits.ends_at) if night.limits.ends_at else None,
         },
         "circuit": circuit_view(night.circuit, night.policy),
+        "errands": [errand_data(errand) for errand in night.errands],
         "next": [str(step) for step in next_steps(night)],
     }

@@ -231,8 +231,8 @@ def stop(timeout: float) -> str:
                 f"Wait for it, or end process {holder.pid}; `ralph status` shows how it stands.",
             )
         time.sleep(_STEP_S)
-    run = look(project).run
-    if run is None or run.id != holder.run:
+    run = look(project, run=holder.run).run
+    if run is None:
         return f"Run {holder.run} ended before it began."
     if run.status is RunStatus.RUNNING:
         return f"Run {run.id} died; {_RECOVERS}"

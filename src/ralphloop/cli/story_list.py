@@ -15,12 +15,14 @@ import click
 import msgspec
 
 from ralphloop.cli import output
+from ralphloop.cli.status import errand_data
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import StoryList
 from ralphloop.core.run_state import Standing
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import ExitCode, InputError, UsageError
-from ralphloop.night.look import Position, arranged, config_of, look, story_file
+from ralphloop.night.look import Position, arranged, config_of, look_at_list, story_file
+from ralphloop.night.values import Night
 from ralphloop.project import find_project, relative
 from ralphloop.stories import shapes
 from ralphloop.stories.documents import Entry
@@ -48,16 +50,17 @@ def stories(ctx: click.Context, as_json: bool) -> None:
     """List the stories: order and reason, state, grade, attempts, cost.  Or edit the list."""
     if ctx.invoked_subcommand is not None:
         return
-    night = look(find_project())
-    found = night.story_list
-    if found is None and night.stories_problem:
+    night = look_at_list(find_project())
+    found, errands = night.story_list, night.errands
+    if found is None and not errands and night.stories_problem:
         step = "`ralph init` makes a story list; `ralph doctor` checks one."
         raise InputError(night.stories_problem, step)
-    if found is None:
+    if found is None and not errands:
         words = "the last run was a plain loop without stories"
         raise InputError(words, "`ralph status` shows how it stands.")
-    listed = list(arranged(found, night.session.stories))
-    data = {"v": 1, **output.picked(found, "source", "total", "passed")}
+    listed = list(arranged(found, night.session.stories)) if found else []
+    data: dict[str, object] = {"v": 1, "source": None, "total": 0, "passed": 0}
+    data |= output.picked(found, "source", "total", "passed") if found else {}
     data["stories"] = [
         {
             **output.picked(placed.look.story, "id", "title"),
@@ -75,7 +78,24 @@ def stories(ctx: click.Context, as_json: bool) -> None:
         }
         for placed in listed
     ]
-    output.show(_as_lines(found, listed, night.project.root), data, as_json=as_json)
+    data["errands"] = [errand_data(errand) for errand in errands]
+    lines = list(_as_lines(found, listed, night.project.root)) if found else []
+    lines += _beside(night)
+    output.show(lines, data, as_json=as_json)
+
+
+def _beside(night: Night) -> Iterator[str]:
+    """What was given in words, below the list."""
+    if night.errands:
+        yield ""
+        yield "Given in words, beside the list:"
+    for errand in night.errands:
+        story = errand.look.story
+        mark = _MARKS.get(errand.look.standing, "-")
+        colour = _COLOURS.get(errand.look.standing, "yellow")
+        name = f"{label(story.id)}: {story.title}"
+        yield from output.row(f"{mark:>3}", name, colour, width=_INDENT)
+        yield from output.row("", errand.how(night.now), width=_INDENT)
 
 
 def _as_lines(story_list: StoryList, listed: list[Position], root: Path) -> Iterator[str]:

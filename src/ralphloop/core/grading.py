@@ -13,6 +13,11 @@ from ralphloop.text.plain import some
 
 VERIFY = "verify"  # the name of the check that is a story's own command
 UNCHANGED = "nothing changed since the story began"
+SENT_BACK = "this is what you sent back, unchanged"
+SENT_BACK_TOLD = (
+    "This is the very change that a person sent back: not one line differs. Do what they asked for"
+    " instead. Where it is right as it is, report BLOCKED and say why: only they can accept it."
+)
 DOUBT = "doubt of "  # how a finding begins whose words are another command's
 
 
@@ -33,6 +38,7 @@ class Proof(Value, kw_only=True):
     claimed: bool
     already_done: bool = False  # the agent says the work was there before
     changed: bool = True  # something changed since the story began
+    sent_back: bool = False  # its change is one that a person sent back
     checks: tuple[CheckResult, ...] = ()  # its own command among them
     tolerated: tuple[str, ...] = ()  # checks that are red only in ways they were before
     verify_was: CheckStatus | None = None  # before the story's first start; None: not known
@@ -65,6 +71,8 @@ def judge_story(proof: Proof) -> StoryVerdict:
         return _no(*(f"{check.name} {check.why or 'failed'}" for check in red))
     if not (proof.changed or proof.already_done or proof.verify_turned_green):
         return _no(UNCHANGED)
+    if proof.sent_back:
+        return _no(SENT_BACK, asked=(SENT_BACK_TOLD,))
     if made_up := proof.trial.contradictions:
         return _no(*made_up, asked=made_up)
     trial, look_at = proof.trial, proof.trial.look_at

@@ -19,6 +19,8 @@ from ralphloop.core.run_state import (
 )
 from ralphloop.text.plain import counted, one_line, some
 
+_MOST_REJECTED = 20
+
 
 class Intervention(Value, tag_field="kind", tag=snake_case):
     def applied(self, state: RunState, policy: Policy) -> RunState:
@@ -53,6 +55,8 @@ class MarkedByHand(Intervention, kw_only=True):
             if is_marked:
                 standing, grade, reason = Standing.PASSED, str(Grade.BY_HAND), "marked by a person"
             known = state.story(name)
+            if is_marked:  # their word is the last one, also about what they sent back
+                known = replace(known, rejected=(), work="")
             stories[name] = replace(known, standing=standing, grade=grade, reason=reason)
         return state.with_stories(stories)
 
@@ -88,8 +92,14 @@ class PassTakenBack(Intervention, kw_only=True):
         stories = {}
         for name, why in self.reasons.items():
             was = state.story(name)
-            fresh = StoryState(reason=why, findings=(why,), iterations=was.iterations)
-            stories[name] = replace(fresh, cost_usd=was.cost_usd, unpriced=was.unpriced)
+            stories[name] = StoryState(
+                reason=why,
+                findings=(why,),
+                iterations=was.iterations,
+                rejected=was.rejected,
+                cost_usd=was.cost_usd,
+                unpriced=was.unpriced,
+            )
         return state.with_stories(stories)
 
 
@@ -153,19 +163,30 @@ class SentBack(Spoken, kw_only=True):
 
     why: str
     kept: str = ""  # the ref of the attempt
+    work: str = ""  # what its change is known by, where the story's state does not say it
 
     def after(self, story: StoryState) -> StoryState:
         words = f"This story was done and sent back: {self.why}"
         if self.kept:
             words += f"\n\nThe earlier attempt is out of the branch and kept: git show {self.kept}"
-        fresh = replace(story, start_tree="", start_head="", challenged=(), commitless=False)
-        fresh = replace(fresh, commit="")
+        work = story.work or self.work
+        rejected = dict.fromkeys((*story.rejected, *((work,) if work else ())))
+        story = replace(story, rejected=tuple(rejected)[-_MOST_REJECTED:], work="")
+        if self.kept or not story.left_tree:  # else its work still lies in the work tree
+            story = replace(story, start_tree="", start_head="", left_tree="")
+        fresh = replace(story, challenged=(), commitless=False, commit="")
         return fresh.taken_up(Answer(text=words))
 
 
 class Accepted(OfStory, kw_only=True):
+    """A person looked at a story and takes it; what they had sent back may then pass as it is."""
+
     def after(self, story: StoryState) -> StoryState:
-        return replace(story, accepted=True)
+        if not story.is_rejected_again:
+            return replace(story, accepted=True)
+        others = tuple(work for work in story.rejected if work != story.work)
+        told = "A person looked at this change again and takes it as it is. Report it as done."
+        return replace(story, rejected=others, findings=(told,))
 
 
 class SecondChance(OfStory, kw_only=True):
@@ -174,23 +195,41 @@ class SecondChance(OfStory, kw_only=True):
     told: str = ""  # what became of what it left behind, for its prompt
     tree: str = ""  # as it was before that was put back
     head: str = ""
+    left: str = ""  # the work tree after that
 
     def after(self, story: StoryState) -> StoryState:
         fresh = {"standing": Standing.OPEN, "attempts": 0, "saturated": False, "share": Share()}
         story = replace(story, **fresh, second_chance=True)
         if not self.told:
             return story
-        began = {"start_tree": self.tree, "start_head": self.head}
+        began = {"start_tree": self.tree, "start_head": self.head, "left_tree": self.left}
         return replace(story, **began, findings=(self.told, *story.findings))
 
 
-class VerifyRan(OfStory, kw_only=True):
-    """A story's own command, run before its first start."""
+class OthersWorked(OfStory, kw_only=True):
+    """Something else changed the work tree since a story's last start: none of that is its own."""
 
-    seen: VerifySeen
+    tree: str  # what stands without the story now
+    head: str
+    left: str  # the work tree as it is, with what is the story's own
 
     def after(self, story: StoryState) -> StoryState:
-        return replace(story, verify_before=self.seen)
+        return replace(
+            story,
+            start_tree=self.tree,
+            start_head=self.head,
+            left_tree=self.left,
+            verify_again=story.verify_before is not None,
+        )
+
+
+class VerifyRan(OfStory, kw_only=True):
+    """A story's own command, run before its first start, and again once others have worked."""
+
+    seen: VerifySeen | None  # None: what it shows now may be the story's own doing
+
+    def after(self, story: StoryState) -> StoryState:
+        return replace(story, verify_before=self.seen, verify_again=False)
 
 
 class TakenIntoLane(OfStory, kw_only=True):
@@ -200,7 +239,8 @@ class TakenIntoLane(OfStory, kw_only=True):
     head: str = ""
 
     def after(self, story: StoryState) -> StoryState:
-        return replace(story, start_tree=self.tree, start_head=self.head, trail=())
+        began = {"start_tree": self.tree, "start_head": self.head, "left_tree": ""}
+        return replace(story, **began, trail=())
 
 
 class PutOntoLanded(OfStory, kw_only=True):
@@ -217,12 +257,15 @@ class PutOntoLanded(OfStory, kw_only=True):
 class LeftoversSaved(OfStory, kw_only=True):
     ref: str
     files: tuple[str, ...] = ()  # what went from the work tree: a person's may be among them
+    left: str = ""  # the work tree after that
 
     def after(self, story: StoryState) -> StoryState:
         kept = f"kept: {some(self.files)}"
         is_news = self.files and not story.reason.endswith(kept)  # done twice, it is said once
         reason = "; ".join(filter(None, (story.reason, kept if is_news else "")))
-        return replace(story, saved_ref=self.ref, start_tree="", reason=reason)
+        began = story.start_tree if self.left else ""
+        found = {"saved_ref": self.ref, "start_tree": began, "left_tree": self.left}
+        return replace(story, **found, reason=reason)
 
 
 class Committed(OfStory, kw_only=True):

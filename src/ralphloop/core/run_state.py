@@ -55,9 +55,12 @@ class StoryState(Value, kw_only=True):
     share: Share = Share()  # what it used since it was last taken up
     unclaimed: int = 0  # iterations in a row that did not call it done
     trail: tuple[Footprint, ...] = ()  # the last of those that brought nothing but changes
+    # What it is compared with: where it began, and all that others changed since.
     start_tree: str = ""
     start_head: str = ""
+    left_tree: str = ""  # how its last start left the work tree; empty: nobody knows
     verify_before: VerifySeen | None = None
+    verify_again: bool = False  # others worked since that was seen
     refusals: int = 0  # requests in a row that were refused before the model saw them
     test_row: int = 0  # iterations in a row that only worked on tests
     saturated: bool = False  # its last iteration completed such a row
@@ -74,6 +77,8 @@ class StoryState(Value, kw_only=True):
     returns: int = 0  # times it came back from landing; these are no attempts
     collided: tuple[str, ...] = ()  # what had landed meanwhile when it did
     lost: dict[str, str] = msgspec.field(default_factory=dict)  # heads that left the branch: words
+    work: str = ""  # what its change was known by when it was last called done
+    rejected: tuple[str, ...] = ()  # the same of what a person sent back
     accepted: bool = False  # a person looked at it since it passed
     commitless: bool = False  # passed without a commit that HEAD must contain
     commit: str = ""  # that was made for it; empty: not known, or none
@@ -85,6 +90,11 @@ class StoryState(Value, kw_only=True):
     def is_apart(self) -> bool:
         """Nobody works on it for now."""
         return self.saturated or self.standing in (Standing.BLOCKED, Standing.SET_ASIDE)
+
+    @property
+    def is_rejected_again(self) -> bool:
+        """It was called done with a change that a person had sent back."""
+        return self.standing is not Standing.PASSED and self.work in self.rejected
 
     @property
     def has_a_chance(self) -> bool:

@@ -70,6 +70,8 @@ def needs(
     if evidence.doubts is None:  # from here on: what may speak against it, the dearest last
         return Need.DOUBTS
     proof = proof_of(start, said, evidence, policy)
+    if proof.sent_back:
+        return None  # nothing that could be found out lets it pass
     if evidence.trial is None and proof.changed and is_green(proof):
         return Need.TRIAL
     verdict = judge_story(proof)
@@ -83,6 +85,7 @@ def proof_of(start: Start, said: Analysis, evidence: Evidence, policy: Policy) -
         claimed=said.story_claimed,
         already_done=said.already_done,
         changed=evidence.tree is None or began != evidence.tree,
+        sent_back=bool(evidence.work) and evidence.work in start.state.rejected,
         checks=evidence.checks or (),
         tolerated=evidence.comparison.tolerated,
         verify_was=verify_was(start.state, start.story) if start.story else None,

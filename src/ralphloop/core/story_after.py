@@ -126,6 +126,8 @@ def _worked_on(now: StoryState, one: Assessment) -> StoryState:
         ),
         start_tree=before.start_tree or one.start.tree,
         start_head=before.start_head or one.start.head,
+        left_tree=one.evidence.left_tree or one.evidence.tree or "",
+        work=one.evidence.work or before.work,
         cost_usd=before.cost_usd + one.used.dollars,
         unpriced=before.unpriced + is_unpriced(result.response),
         # A conversation that could not be found is forgotten.

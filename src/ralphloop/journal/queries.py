@@ -26,6 +26,7 @@ from ralphloop.journal.database import Database, open_for_reading
 from ralphloop.journal.records import (
     InterventionRecord,
     IterationRecord,
+    KnownResults,
     Request,
     ResumeCandidate,
     RunRecord,
@@ -38,6 +39,7 @@ from ralphloop.text.durations import is_expired
 SESSION_HOURS = 24.0
 QUOTA_KEY = "quota:{}"  # when each agent of a run may start again
 REPORTS_KEY = "reports:{}"  # the named results of a run's newest passed story, or of the baseline
+RESULTS_KEY = "results:{}:{}"  # of a run's checks when that iteration had passed, with all names
 NOTES_KEY = "notes"  # said between two runs, for the next
 ASKINGS_KEY = "askings"
 SWAP_KEY = "experiment"  # the files that are exchanged right now
@@ -85,6 +87,14 @@ class Queries(Database):
     def latest_run(self) -> RunRecord | None:
         """The newest run, whatever became of it; an errand only where nothing else has run."""
         return self._one(RunRecord, f"ORDER BY {IS_ERRAND}, seq DESC LIMIT 1")
+
+    def latest_night(self) -> RunRecord | None:
+        """The newest run that was no errand."""
+        return self._one(RunRecord, f"WHERE NOT {IS_ERRAND} ORDER BY seq DESC LIMIT 1")
+
+    def latest_errands(self, limit: int) -> list[RunRecord]:
+        """The newest runs of errands, newest first."""
+        return self._all(RunRecord, f"WHERE {IS_ERRAND} ORDER BY seq DESC LIMIT ?", limit)
 
     def errand(self, story: str) -> RunRecord | None:
         newest = "WHERE prd_path = ? ORDER BY seq DESC LIMIT 1"
@@ -172,6 +182,17 @@ class Queries(Database):
             return msgspec.convert(found, dict[str, TestReport])
         except msgspec.ValidationError:
             return {}  # another version's: then nothing is compared
+
+    def known_results(self, run: str) -> list[KnownResults]:
+        """What checks showed at the baseline and after passed stories, newest first."""
+        sql = "SELECT value FROM meta WHERE key GLOB ?"
+        rows = self.rows(sql, (RESULTS_KEY.format(run, "*"),))
+        kept = (msgspec.json.decode(row["value"]) for row in rows)
+        try:
+            found = [msgspec.convert(one, KnownResults) for one in kept if one is not None]
+        except msgspec.ValidationError:
+            return []  # another version's: then nothing is compared
+        return sorted(found, key=lambda one: one.number, reverse=True)
 
     def iteration(self, run: str, n: int) -> IterationRecord | None:
         return self._one(IterationRecord, "WHERE run = ? AND n = ?", run, n)

@@ -112,6 +112,14 @@ class InterventionRecord(msgspec.Struct, frozen=True, kw_only=True):
     change: AnyIntervention
 
 
+class KnownResults(Value, kw_only=True):
+    """What the checks of a run showed in one state of the work tree, test by test."""
+
+    number: int = 0  # of the iteration; 0: the baseline
+    trees: tuple[str, ...] = ()  # that state, before the checks ran and after
+    checks: tuple[CheckResult, ...] = ()
+
+
 class Wish(Value, kw_only=True):
     """What is asked, as far as the kind of request needs it, and who asks."""
 

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from ralphloop.atomic import kill_point
 from ralphloop.core.events import StoryReturned
+from ralphloop.core.interventions import VerifyRan
 from ralphloop.core.iteration import AddProgress, CommitStory
-from ralphloop.core.model import CheckStatus, Decision, Rejection
-from ralphloop.core.run_state import LaneNote, Standing
+from ralphloop.core.model import CheckStatus, Decision, Rejection, Story
+from ralphloop.core.run_state import LaneNote, Standing, VerifySeen
 from ralphloop.core.step import step
 from ralphloop.errors import RepositoryError
 from ralphloop.journal.records import IterationRecord
@@ -27,7 +28,7 @@ from ralphloop.lanes.yard import Lane, Yard, keep_inner, ready, saved
 from ralphloop.loop.begin import Round
 from ralphloop.loop.effects import apply_effects, made_for
 from ralphloop.loop.judging import Judgement, Measurement, judge, learn_from, record
-from ralphloop.loop.loop import TO_BE_CHECKED, has_passed
+from ralphloop.loop.loop import TO_BE_CHECKED, has_passed, what_it_showed
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.git import printable
@@ -154,14 +155,20 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]
     yield from aside(lambda _: stand(yard.landing, tip))
     landing.forget()
     before, stories = landing.tree(), landing.story_list()
+    landed = landed_since(yard.landing.repo, note.base, tip)
+    seen = judged.begun.state.verify_before
+    if landed and seen is not None:
+        seen = yield from _seen_without(landing, judged.begun.story, seen)
+        yield from aside(lambda _: stand(yard.landing, tip))  # it may have left files behind
+        landing.seen = None
+    state = replace(judged.begun.state, start_tree=before.tree, start_head=tip, verify_before=seen)
     begun = replace(  # as if its story had begun with what has landed
         judged.begun,
         before=before,
-        state=replace(judged.begun.state, start_tree=before.tree, start_head=tip),
+        state=state,
         stories=stories,
         list_bytes=landing.read[0] if landing.read else b"",
     )
-    landed = landed_since(yard.landing.repo, note.base, tip)
     ref = ref_name(landing.run, number, "lanes")
     conflicts = yield from aside(lambda _: put_onto(yard.landing, work, ref=ref))
     kill_point("landing.put")
@@ -197,6 +204,18 @@ def _given_up(repo: Repository, note: LaneNote, work: str) -> Iterator[str]:
                 yield given_up(one, name_of(repo, before))
 
 
+def _seen_without(landing: Runner, story: Story | None, known: VerifySeen) -> Steps[VerifySeen]:
+    """What the story's own command shows on everything that landed, before its work is there."""
+    if story is None or story.verify != known.argv or known.status is CheckStatus.PASSED:
+        return known
+    ran = yield from landing.run_checks((), verify=story.verify)
+    if not ran:
+        return known  # stopped: so will the checks be
+    seen = what_it_showed(known.argv, ran[0])
+    landing.intervene(VerifyRan(story=story.id, seen=seen))
+    return seen
+
+
 def _look(landing: Runner, begun: Round, judged: Judgement, problem: str) -> Measurement:
     """What is measured where it lands: the tree there, all else as the lane showed it."""
     landing.seen = None
@@ -210,6 +229,7 @@ def _look(landing: Runner, begun: Round, judged: Judgement, problem: str) -> Mea
         doubts=None,
         trial=None,
         opinions=None,
+        work="",
         remarks=(*judged.evidence.remarks, *remarks, *((problem,) if problem else ())),
         unfinished=problem or judged.evidence.unfinished,
     )

@@ -27,15 +27,17 @@ from ralphloop.loop.requests import Refused, wished
 from ralphloop.night.look import commits_of, config_of, listed, own_commits
 from ralphloop.project import Project, relative
 from ralphloop.repo.commit import with_trailers
+from ralphloop.repo.own_work import id_of_change
 from ralphloop.repo.set_aside import ref_name, take_out, without
 from ralphloop.repo.snapshot import Snapshotter
-from ralphloop.repo.work_tree import Repository, never_progress, project_prefix
+from ralphloop.repo.work_tree import OwnFiles, Repository, never_progress, project_prefix
 from ralphloop.room import claim
 from ralphloop.stories.names import slug
 from ralphloop.stories.source import mark
 from ralphloop.text.plain import clean, one_line
 
 _SEARCHED_RUNS = 200
+_MOST_PATHS = 500
 _NO_RUN = "`ralph run` starts one."
 _LOOK = "`ralph status` and `ralph stories` show how it stands."
 
@@ -79,9 +81,10 @@ def ask_between_runs(project: Project, kind: str, wish: Wish) -> str:
 
 
 def accept(project: Project, story: str) -> None:
-    """A person looked at a passed story and takes it."""
+    """A person looked at a story and takes it: it passed, or is again what they had sent back."""
     with _held(project, story) as between:
-        _passed(between, story)
+        if not between.session.story(story).is_rejected_again:
+            _passed(between, story)
         between.intervene(Accepted(story=story))
 
 
@@ -92,13 +95,15 @@ def send_back(project: Project, story: str, why: str) -> str:
         if later := [s.id for s in stories.stories if s.passes and story in s.depends_on]:
             words = f"{', '.join(later[:3])} depends on {story} and has passed"
             raise UsageError(words, f"Send that back first: ralph reject {later[0]} …")
-        source, ref = Path(stories.source), ""
+        source, ref, work = Path(stories.source), "", ""
         shows = _own_commits(between.journal, project, story)
         if shows:
             repo = Repository.open(project.root)
             prefix = project_prefix(repo.root, project.root)
             listed_in = f"{prefix}{relative(source, project.root)}"
-            tree = without(repo, shows, never_progress(prefix, [listed_in]))
+            own = never_progress(prefix, [listed_in])
+            tree = without(repo, shows, own)
+            work = _known_by(repo, shows[-1], own)
             count = len(between.session.story(story).answers) + 1
             ref = ref_name(between.session.run, count, f"rejected/{slug(story)}")
         mark(source, {story: False}, within=source.parent)
@@ -109,10 +114,20 @@ def send_back(project: Project, story: str, why: str) -> str:
             message = f"{head}\n\n{clean(why).strip()}\n\n{rest}"
             keep = (ref, shows[-1].rpartition("..")[2])
             take_out(repo, tree, message, also=[listed_in], keep=keep)
-        between.intervene(SentBack(story=story, why=why, kept=ref, at=time.time()))
+        back = SentBack(story=story, why=why, kept=ref, work=work, at=time.time())
+        between.intervene(back)
     if not ref:
         return f"{story} is open again; it has no commit to take out"
     return f"{story} is open again; its commits are taken out, the attempt is kept: git show {ref}"
+
+
+def _known_by(repo: Repository, show: str, own: OwnFiles) -> str:
+    """What the change of a commit or of a range (`A..B`) is known by, our own files left out."""
+    first, _, last = show.partition("..")
+    old, new = (first, last) if last else (f"{show}~1", show)
+    paths = [path for path in repo.paths_between(old, new) if path not in own]
+    is_told = 0 < len(paths) <= _MOST_PATHS  # a command line has an end
+    return id_of_change(repo.git, old, new, *paths) if is_told else ""
 
 
 def _passed(between: HeldRun, story: str) -> tuple[StoryList, Story]:
@@ -148,7 +163,10 @@ def _held(project: Project, story: str) -> Iterator[HeldRun]:
         RunLock(project.directory, run=run, now=now),
         Journal.open(project.journal, check=False) as journal,
     ):
-        record = journal.errand(story) or journal.latest_run()
+        record = journal.errand(story) or journal.latest_night()
+        if record is None and story:
+            raise UsageError("nothing of the list has run yet", _NO_RUN)
+        record = record or journal.latest_run()
         if record is None:
             raise UsageError("nothing has run here yet", _NO_RUN)
         if journal.meta(SWAP_KEY) is not None:  # an experiment was cut off

@@ -30,6 +30,7 @@ from ralphloop.core.run_state import MAX_FAILURE_CHARS, Standing, StoryState
 from ralphloop.core.story_after import failure_text
 from ralphloop.errors import InputError
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
+from ralphloop.loop.before import move_base
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.snapshot import Snapshot
@@ -69,7 +70,7 @@ def apply_effects(
         # Only trees that open stories may still be compared with or restored to are kept.
         states = runner.session.stories.values()
         still_open = [one for one in states if one.standing is not Standing.PASSED]
-        trees = {one.start_tree for one in still_open}
+        trees = {tree for one in still_open for tree in (one.start_tree, one.left_tree)}
         trees |= {step.tree for one in still_open for step in one.trail}
         runner.measure.prune(filter(None, {*trees, runner.session.frozen.start_tree}))
 
@@ -94,7 +95,9 @@ def _set_aside(runner: Runner, repo: Repository, number: int, effect: SaveLeftov
     said = "\n".join(call.summary for record in records for call in record.response.tool_calls)
     # Those that no tool of the agent named come first: they may be a person's.
     files = tuple(sorted(saved.files, key=lambda it: PurePath(it).name in said)[:_MOST_NAMED])
-    runner.intervene(LeftoversSaved(story=story, ref=saved.ref, files=files))
+    runner.seen = None
+    left = runner.tree().tree
+    runner.intervene(LeftoversSaved(story=story, ref=saved.ref, files=files, left=left))
     if files:
         runner.emit(LeftoversKept(story=story, ref=saved.ref, files=files), number)
     if still_there := "; ".join(filter(None, (saved.problem, *saved.left))):
@@ -108,13 +111,16 @@ def second_chance(runner: Runner, story: str) -> SecondChance:
     repo, ref = runner.setup.repo, runner.session.story(story).saved_ref
     if repo is None or not ref or not repo.commit_of(ref):
         return SecondChance(story=story)
+    move_base(runner, story)  # what could not be cleaned away is still its own
     before = runner.tree()
+    began = runner.session.story(story).start_tree or before.tree
     problem = return_saved(repo, ref)
     runner.seen = None
     told = "This is a second chance: what earlier tries left is in the work tree. Go on from there."
     if problem:
         told = f"Work of earlier tries could not be put back ({problem}); see: git show {ref}"
-    return SecondChance(story=story, told=told, tree=before.tree, head=before.head or "")
+    head = before.head or ""
+    return SecondChance(story=story, told=told, tree=began, head=head, left=runner.tree().tree)
 
 
 def _commit(runner: Runner, repo: Repository, number: int, effect: CommitStory) -> Steps[None]:

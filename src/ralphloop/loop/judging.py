@@ -25,9 +25,10 @@ from ralphloop.core.proof import Trial
 from ralphloop.core.run_state import RunState, Standing, verify_was
 from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.errors import RalphError
-from ralphloop.journal.queries import QUOTA_KEY, REPORTS_KEY
+from ralphloop.journal.queries import QUOTA_KEY
 from ralphloop.journal.records import FinishedIteration
 from ralphloop.loop import repair
+from ralphloop.loop.before import results_before, results_to_keep
 from ralphloop.loop.begin import Round
 from ralphloop.loop.effects import take_back, tell_taken_back
 from ralphloop.loop.prepare import GONE, at_work
@@ -110,7 +111,8 @@ def _judge(
             found = yield from _checked(runner, begun)
         elif need is Need.DOUBTS:
             doubts = (*measured.doubts, *beside_the_tests(runner, begun, measured.after, evidence))
-            found = {"doubts": tuple(dict.fromkeys(doubts))}
+            work = _known_by(runner, begun, measured.after)
+            found = {"doubts": tuple(dict.fromkeys(doubts)), "work": work}
         elif need is Need.OPINIONS:
             found = {"opinions": (yield from opinions(runner, begun, measured.after))}
         elif disturbed:
@@ -133,6 +135,7 @@ def _judge(
         stories=facts_of(stories, states, begun.story, only=only),
         used=runner.totals(),
         fallback=at_work(others, runner.session.quota, now) is not None,
+        left_tree=_left(runner, evidence),
         at=now,
     )
     state = runner.session.state  # a person may have been heard meanwhile
@@ -144,6 +147,21 @@ def _judge(
         before=state,
         step=step(state, start, result, evidence, policy),
     )
+
+
+def _known_by(runner: Runner, begun: Round, after: Snapshot) -> str:
+    """What the story's own change is known by, wherever it stands."""
+    from ralphloop.repo.own_work import id_of_change
+
+    measure = runner.measure
+    return id_of_change(measure.git(), measure.known(begun.story_began).tree, after.tree)
+
+
+def _left(runner: Runner, evidence: Evidence) -> str:
+    """The work tree after the checks, which may have written into it; empty where none ran."""
+    if not evidence.checks:
+        return ""
+    return evidence.checked_tree or runner.tree().tree
 
 
 def _measured(runner: Runner, begun: Round) -> Measurement:
@@ -210,11 +228,11 @@ def _checked(runner: Runner, begun: Round) -> Steps[dict[str, object]]:
     frozen, verify = runner.session.frozen, begun.story.verify if begun.story else None
     checks = yield from runner.run_checks(frozen.checks, verify=verify)
     wanted = len(frozen.checks) + (verify is not None)
-    mode = runner.config.checks.baseline
+    before = results_before(runner, begun.story_began.tree).results.values()
     return {
         "checks": checks,
         "checks_cut": runner.stop.requested and len(checks) < wanted,
-        "comparison": compare(frozen.baseline, checks, mode, _newest_checks(runner)),
+        "comparison": compare(frozen.baseline, checks, runner.config.checks.baseline, before),
     }
 
 
@@ -345,9 +363,9 @@ def record(runner: Runner, judged: Judgement) -> Judgement:
     state = done.state.story(done.story)
     meta: dict[str, object] = {QUOTA_KEY.format(runner.run): quota}
     checks = judged.evidence.checks or ()
-    newest = {result.name: result.report for result in checks if result.report is not None}
-    if done.verdict.passed and newest:  # what the next story is compared with
-        meta[REPORTS_KEY.format(runner.run)] = runner.journal.reports(runner.run) | newest
+    if done.verdict.passed and checks:  # what the next story is compared with
+        trees = (judged.measured.after.tree, judged.evidence.left_tree)
+        meta |= results_to_keep(runner, begun.number, checks, trees)
     told = IterationFinished(
         iteration=done.iteration,
         spent=done.spent,

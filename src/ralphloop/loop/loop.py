@@ -21,6 +21,7 @@ from ralphloop.core.policy import reached
 from ralphloop.core.proof import MOST_NAMES, TestReport
 from ralphloop.core.run_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError
+from ralphloop.loop.before import move_base
 from ralphloop.loop.begin import Round, begin
 from ralphloop.loop.effects import apply_effects, second_chance, take_back, tell_taken_back
 from ralphloop.loop.judging import Judgement, judge, learn_from, record
@@ -131,6 +132,7 @@ def choose_next(runner: Runner) -> tuple[Story | None, StoryList | None] | Decis
         return choose_next(runner) if decision is IDLE else decision
     if runner.session.story(story.id).has_a_chance:
         runner.intervene(second_chance(runner, story.id))
+    move_base(runner, story.id)
     return story, stories
 
 
@@ -144,21 +146,27 @@ def listed(runner: Runner) -> StoryList | None:
 
 
 def saw_verify(runner: Runner, story: Story | None) -> Steps[bool]:
-    """Run a story's own command before its first start; False where that need not be."""
+    """Run a story's own command before its first start, and again once others have worked.
+
+    Returns whether it ran.
+    """
     if story is None or not story.verify or not runner.setup.may_verify(story.verify):
         return False
     state = runner.session.story(story.id)
-    if state.iterations or verify_was(state, story) is not None:
+    if not state.verify_again and (state.iterations or verify_was(state, story) is not None):
         return False  # begun, or it is known what the command shows
     seen = yield from runner.run_checks((), verify=story.verify)
     runner.seen = None  # it may have left files behind
     if seen:
-        shown = _what_it_showed(story.verify, seen[0])
-        runner.intervene(VerifyRan(story=story.id, seen=shown))
+        shown = what_it_showed(story.verify, seen[0])
+        # Green with the story's own work of an earlier start: nobody knows whose doing that is.
+        has_work = bool(state.start_tree) and state.start_tree != state.left_tree
+        is_known = shown.status is not CheckStatus.PASSED or not has_work
+        runner.intervene(VerifyRan(story=story.id, seen=shown if is_known else None))
     return True
 
 
-def _what_it_showed(argv: tuple[str, ...], result: CheckResult) -> VerifySeen:
+def what_it_showed(argv: tuple[str, ...], result: CheckResult) -> VerifySeen:
     status = CheckStatus.NO_TESTS if result.ran_nothing else result.status
     report = result.report or TestReport()
     return VerifySeen(

@@ -251,8 +251,9 @@ def _continued(runner: Runner, record: RunRecord) -> Steps[Runner]:
 def _begun(runner: Runner, old: Runner | None) -> Steps[Runner]:
     """A new session; story states are taken over, blocked stories are tried again."""
     setup, session, journal = runner.setup, runner.session, runner.journal
-    latest = None if setup.is_errand else journal.latest_run()
-    newest = journal.latest_iterations(latest.id, 1) if latest else ()
+    latest = None if setup.is_errand else journal.latest_night()
+    last = None if setup.is_errand else latest or journal.latest_run()
+    newest = journal.latest_iterations(last.id, 1) if last else ()
     # What is dirty in the tree the last iteration of the last run ended in, we left.
     ours = frozenset(record.end_tree for record in newest if record.end_tree)
     # What the last run knew of its stories, also if it is over: their grades are still true.

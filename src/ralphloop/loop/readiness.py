@@ -23,7 +23,7 @@ from ralphloop.errors import (
     RepositoryError,
 )
 from ralphloop.journal.lock import neighbours
-from ralphloop.journal.queries import REPORTS_KEY
+from ralphloop.loop.before import results_to_keep
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.checks import behaves, cannot_start, check_of, last_lines, why_red
@@ -82,8 +82,7 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
         branch=runner.setup.lands_on or snapshot.branch or "",
     )
     yield from _insist_on_green(runner, baseline)
-    named = {result.name: result.report for result in baseline if result.report is not None}
-    runner.journal.set_meta(REPORTS_KEY.format(runner.run), named)
+    runner.journal.put("set_meta", results_to_keep(runner, 0, baseline, [snapshot.tree]))
     runner.emit(Preflight(said=tuple(report.said), warnings=tuple(report.warnings)))
     return report
 

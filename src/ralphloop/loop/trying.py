@@ -25,11 +25,12 @@ from ralphloop.core.run_state import VerifySeen, verify_was
 from ralphloop.errors import GitDisturbed, RepositoryError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import SWAP_KEY
+from ralphloop.loop.before import results_before
 from ralphloop.loop.begin import Round
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.project import Project
-from ralphloop.repo.checks import check_of, run_once, verify_of
+from ralphloop.repo.checks import check_of, run_checks, run_once, verify_of
 from ralphloop.repo.experiment import Swap, covered, obstacle, put_back, split, swap_of, undo
 from ralphloop.repo.named import CANARY, canary, file_of, placed, sweep
 from ralphloop.repo.runners import FoundRunner, find_runner
@@ -41,9 +42,9 @@ from ralphloop.text.plain import some
 OLD_TESTS, NEW_TESTS = "the old tests with the new code", "the new tests with the old code"
 VERIFY_AS_IT_WAS = "verify with the old tests and the new code"
 VERIFY_WITHOUT_IT = "verify with the new tests and the old code"
+WITHOUT = "everything as it was without the story"
 ROOM = "experiment"  # in our own directory: what is exchanged
 _SHARES = {True: 0.7, False: 2.2}  # of the check's own time, where files can be run alone or not
-_LOOKED_BACK = 20  # iterations
 _LEAST_S = 60.0  # starting a runner takes its time, however short the check is
 
 
@@ -73,21 +74,13 @@ def tried(
     changes = measure.changes(start.tree, end.tree)
     wrote = {change.path: change.before for change in measure.changes(checked.tree, end.tree)}
     # What the checks told before the story, and whether that was in quite another tree.
-    frozen, reports = runner.session.frozen, runner.journal.reports(runner.run)
-    newest = runner.journal.latest_iterations(runner.run, _LOOKED_BACK)
-    passed = next((it.checks for it in newest if it.record.verdict.passed), ())
-    before = {
-        it.name: msgspec.structs.replace(it, report=reports.get(it.name))
-        for it in (*frozen.baseline, *passed)
-    }
-    is_unsure = start.tree not in {frozen.start_tree, *(it.end_tree for it in newest)}
+    before = results_before(runner, start.tree)
     tolerated = frozenset(evidence.comparison.tolerated)
-    story = _Story(runner, begun, start, end, wrote, changes, is_unsure, tolerated)
-    results = zip(frozen.checks, evidence.checks or (), strict=False)
+    story = _Story(runner, begun, start, end, wrote, changes, before.is_exact, tolerated)
+    results = zip(runner.session.frozen.checks, evidence.checks or (), strict=False)
     try:
         for argv, now in results:
-            nobody = CheckResult(name=now.name, status=CheckStatus.PASSED)
-            lab = _Lab(story, argv, now, before.get(now.name, nobody))
+            lab = _Lab(story, argv, now, before.of(now.name))
             trial = trial.joined((yield from lab.tried()))
         if own := _own_command(story, evidence):
             trial = trial.joined((yield from own.tried()))
@@ -117,7 +110,7 @@ class _Story(msgspec.Struct, frozen=True):
     end: Snapshot
     wrote: dict[str, str | None]  # by the checks themselves, and what was there before
     changes: list[Change]
-    is_unsure: bool
+    is_exact: bool  # what the checks show without it is known
     tolerated: frozenset[str]  # checks that are red only in ways they were before
 
 
@@ -132,6 +125,7 @@ class _Lab:
         self.root, self.room = setup.project.root, setup.project.directory
         self.found = found = find_runner(argv, self.root)
         self.until, self.took_s = 0.0, 0.0
+        self.is_exact = story.is_exact  # `was` is what the check shows without the story
         baseline = self.runner.session.frozen.baseline
         self.behaved = any(it.behaved for it in baseline if it.name == now.name)
         # The change taken apart, as this runner sees it.
@@ -145,7 +139,11 @@ class _Lab:
         self.sides = msgspec.structs.replace(sides, code=code, loaded=loaded)
 
     def tried(self) -> Steps[Trial]:
-        began, now, was, sides = time.monotonic(), self.now, self.was, self.sides
+        began = time.monotonic()
+        if not self.is_exact and (found := (yield from self._without_the_story())):
+            self.was = found
+            self.is_exact = True
+        now, was, sides = self.now, self.was, self.sides
         crossed = _Crossed()
         is_fine = now.status is CheckStatus.PASSED or now.name in self.story.tolerated
         if is_fine and self.found and now.report and was.report:
@@ -183,6 +181,30 @@ class _Lab:
             return ()
         return (self.now.name, *self.was.failing_tests)
 
+    def _without_the_story(self) -> Steps[CheckResult | None]:
+        """What the check shows in a state in which it never ran; None where nobody can find out."""
+        runner, story = self.runner, self.story
+        wrote = story.wrote  # by checks, which make it anew
+        changes = [it for it in story.changes if wrote.get(it.path, "") is not None]
+        is_wanted = runner.policy.experiments != "off" and not runner.setup.shares
+        if not is_wanted or runner.setup.repo is None or obstacle(runner.measure, changes):
+            return None
+        if runner.patience and runner.patience.left() < 2 * self.now.duration_s + 1:
+            return None
+        check = check_of(self.argv, runner.config.checks.timeout, runner.setup.check_box)
+
+        def run(gone: Callable[[], bool]) -> tuple[CheckResult, ...]:
+            return run_checks([check], self.root, stop=lambda: gone() or runner.stop.requested)
+
+        try:
+            with self._exchanged(WITHOUT, changes):
+                ran = yield from aside(run)
+        except _Impossible:
+            return None
+        if not ran:
+            raise _Cut
+        return ran[0]
+
     def _runs(self, crossed: _Crossed) -> Runs:
         now, sides = self.now, self.sides
         return Runs(
@@ -191,7 +213,7 @@ class _Lab:
             old_tests=crossed.old_tests,
             new_tests=crossed.new_tests,
             tests_changed=bool(sides.tests),
-            is_unsure=self.story.is_unsure or sides.tests_in_code,
+            is_unsure=not self.is_exact or sides.tests_in_code,
             flaky=crossed.excused | frozenset(now.failing_tests if now.flaky else ()),
         )
 

@@ -28,10 +28,10 @@ from ralphloop.journal.database import belief_in
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import SWAP_KEY, JournalReader, Queries
-from ralphloop.journal.records import IterationRecord, RunRecord
+from ralphloop.journal.records import IterationRecord, ResumeCandidate, RunRecord
 from ralphloop.journal.seal import Belief
-from ralphloop.night.values import Night, State, StoryLook
-from ralphloop.project import Project
+from ralphloop.night.values import ErrandLook, Night, State, StoryLook
+from ralphloop.project import ERRANDS, Project
 from ralphloop.stories.graph import plan
 from ralphloop.stories.source import find_source, load
 from ralphloop.text.durations import iso
@@ -42,6 +42,7 @@ _MOST_EVENTS = 100_000  # a night of ten thousand iterations; what a person did 
 _MOST_COMMITS = 5_000
 _SEARCHED_RUNS = 500
 _NEWEST = 8  # iterations
+_MOST_ERRANDS = 5
 _HEX = re.compile(r"[0-9a-f]{7,64}")
 Listed = tuple[StoryList | None, str]  # the story list, or why there is none
 
@@ -52,8 +53,20 @@ def look(project: Project, *, now: float | None = None, run: str = "") -> Night:
     holder = holder_of(project, now, run)
     wanted = run or (holder.run if holder else "")
     with JournalReader.open(project.journal) as journal, journal.snapshot():
-        record = journal.find_run(wanted) if wanted else journal.latest_run()
+        record = journal.find_run(wanted) if wanted else journal.latest_night()
         return look_at(project, journal, record, now=now, holder=holder)
+
+
+def look_at_list(project: Project) -> Night:
+    """Look at the list of the project, also while an errand is worked on."""
+    now = time.time()
+    holder = holder_of(project, now)
+    with JournalReader.open(project.journal) as journal, journal.snapshot():
+        held = journal.find_run(holder.run) if holder else None
+        if held is None or held.prd_path.startswith(ERRANDS):
+            held = journal.latest_night()
+        carries = holder if holder and held and holder.run == held.id else None
+        return look_at(project, journal, held, now=now, holder=carries)
 
 
 def holder_of(project: Project, now: float, run: str = "") -> Holder | None:
@@ -74,7 +87,7 @@ def look_at(
     """One run of a project as it stands; without one, what is known from the run before."""
     config = known[0] if known else config_of(project, run)
     story_list, problem = known[1] if known else listed(project, run, config)
-    latest = run or journal.latest_run()
+    latest = run or journal.latest_night()
     session = journal.seen_session(latest.id if latest else "")
     book = journal.part(Book, run.id) if run else None
     if book and story_list:  # the file of the checkout is as old as the run
@@ -98,10 +111,40 @@ def look_at(
         book=book,
         flying=tuple(journal.unfinished_iterations(run.id)) if run else (),
         through=journal.through(run.id) if run and book and holder else {},
+        errands=tuple(_errands(project, journal, run, candidate, now=now)),
         exchanged=journal.meta(SWAP_KEY) is not None and holder is None,
     )
     looks = stories_of(story_list, session.stories, dict(_waits(night, journal.dearest())))
     return replace(night, stories=tuple(looks))
+
+
+def _errands(
+    project: Project,
+    journal: Queries,
+    run: RunRecord | None,
+    candidate: ResumeCandidate | None,
+    *,
+    now: float,
+) -> Iterator[ErrandLook]:
+    """What was given in words since a run of the list began, each once, as it stands."""
+    if run is not None and run.prd_path.startswith(ERRANDS):
+        return  # it is shown itself
+    holder = holder_of(project, now)
+    resumable = candidate.run.id if candidate and not candidate.expired else ""
+    seen = set[str]()
+    for errand in journal.latest_errands(_MOST_ERRANDS):
+        is_older = run is not None and errand.started_at < run.started_at
+        if is_older or errand.prd_path in seen:
+            continue
+        seen.add(errand.prd_path)
+        try:
+            story = load(project.root / errand.prd_path).list.stories[0]
+        except (RalphError, IndexError):
+            continue  # somebody tidied up
+        state = state_of(journal.story_states(errand.id, readable), story.id)
+        is_live = holder is not None and holder.run == errand.id
+        can_continue = errand.id == resumable and not is_live
+        yield ErrandLook(errand, StoryLook(story, state), is_live, can_continue)
 
 
 def _waits(night: Night, dearest: Expense | None) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -20,9 +20,10 @@ from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import IterationRecord, Request, RunRecord, RunStatus, Wait
 from ralphloop.project import CONFIG_NAME, ERRANDS, Project
 from ralphloop.text.durations import elapsed, format_duration
-from ralphloop.text.plain import counted, one_line
+from ralphloop.text.plain import agreeing, counted, one_line, some
 
 _MOST_ASKED = 5
+_MOST_NAMED = 3
 
 
 class State(StrEnum):
@@ -69,6 +70,34 @@ class StoryLook:
         return f"git cherry-pick --no-commit {shlex.quote(ref)}" if ref else ""
 
 
+class ErrandLook(NamedTuple):
+    """Something that was given in words, beside the list of the project."""
+
+    run: RunRecord
+    look: StoryLook
+    is_live: bool = False
+    can_continue: bool = False  # `ralph run --continue` goes on with it
+
+    def words(self, now: float) -> str:
+        """What it is and how it stands, in one line."""
+        story = self.look.story
+        return f"{one_line(story.id, 60)} “{one_line(story.title, 100)}”: {self.how(now)}"
+
+    def how(self, now: float) -> str:
+        if self.is_live:
+            return "is worked on"
+        look, run = self.look, self.run
+        words = f"{look.standing} ({look.grade})" if look.grade else self._unfinished
+        ago = format_duration(elapsed(run.ended_at or run.last_activity, now))
+        return f"{words}, {ago} ago"
+
+    @property
+    def _unfinished(self) -> str:
+        if self.look.standing is Standing.BLOCKED:
+            return "waits for you"
+        return f"not done: {one_line(self.look.state.reason or self.run.reason, 160)}".rstrip(": ")
+
+
 class LaneLook(NamedTuple):
     number: int
     story: str
@@ -103,6 +132,7 @@ class Night:
     flying: tuple[IterationRecord, ...] = ()  # what goes on or was cut off, newest last
     # Those of them in lanes whose agent is through.
     through: dict[int, tuple[bool, float]] = field(default_factory=dict)
+    errands: tuple[ErrandLook, ...] = ()  # since that run began, newest first
     exchanged: bool = False  # files of the work tree are not what the story left: a run was killed
 
     @property
@@ -111,12 +141,31 @@ class Night:
         if run is None:
             return State.NONE if self.holder is None else State.RUNNING
         if run.status is RunStatus.COMPLETE:
-            return State.COMPLETE
+            return State.STOPPED if self.open_again else State.COMPLETE
         if run.status is not RunStatus.RUNNING or self.holder is None:
             return State.STOPPED
         if self.is_paused:
             return State.PAUSED
         return State.WAITING if wait is not None and wait.until > self.now else State.RUNNING
+
+    @property
+    def open_since(self) -> tuple[StoryLook, ...]:
+        """Of a run that ended complete the stories that are open: sent back, or added since."""
+        if self.run is None or self.run.status is not RunStatus.COMPLETE:
+            return ()
+        return tuple(look for look in self.counted if look.standing is not Standing.PASSED)
+
+    @property
+    def open_again(self) -> tuple[StoryLook, ...]:
+        """Those of them that it had worked on: a person wants them done again."""
+        found = (look for look in self.open_since if look.standing is Standing.OPEN)
+        return tuple(look for look in found if look.state.iterations)
+
+    @property
+    def rejected_again(self) -> tuple[StoryLook, ...]:
+        """Stories that are called done with just the change that a person sent back."""
+        listed = (look for look in self.counted if look.standing is not Standing.PASSED)
+        return tuple(look for look in listed if look.state.is_rejected_again)
 
     @property
     def is_live(self) -> bool:
@@ -142,7 +191,9 @@ class Night:
 
     @property
     def asking(self) -> tuple[StoryLook, ...]:
-        return tuple(look for look in self.counted if look.standing is Standing.BLOCKED)
+        beside = (errand.look for errand in self.errands)
+        every = (*self.counted, *beside)
+        return tuple(look for look in every if look.standing is Standing.BLOCKED)
 
     @property
     def asked(self) -> str:
@@ -261,6 +312,12 @@ class Night:
         return sum(look.standing is standing for look in self.counted)
 
 
+def open_words(stories: Sequence[StoryLook]) -> str:
+    """Which stories are open."""
+    names = some([look.story.id for look in stories], _MOST_NAMED)
+    return f"{names} {agreeing(len(stories), 'is')} open"
+
+
 def ended_words(outcome: str) -> str:
     """How a start ended, for a person; whatever another version wrote."""
     known = outcome in set(Outcome)
@@ -285,8 +342,15 @@ def next_steps(night: Night) -> Iterator[Advice]:
         yield Advice(words, f'ralph answer {shlex.quote(name)} "…"', "answer", name)
     if more := night.asking[_MOST_ASKED:]:
         yield Advice(f"{counted(len(more), 'more story', 'waits')} for you:", "ralph answer")
+    for look in () if night.is_live else night.rejected_again[:_MOST_ASKED]:
+        words = f"{look.story.id} is again what you sent back; to take it after all:"
+        yield Advice(words, "ralph review", "review", look.story.id)
     if not night.is_live and (doubted := night.grades.get(Grade.NEEDS_REVIEW, 0)):
         yield Advice(f"{counted(doubted, 'story', 'needs')} review:", "ralph review", "review")
+    for errand in night.errands:
+        if errand.can_continue and errand.look.standing is Standing.OPEN:
+            words = f"To go on with {errand.look.story.id}:"
+            yield Advice(words, "ralph run --continue", "run", errand.look.story.id)
     if night.state is not State.NONE:
         yield from _go_on(night)
     elif night.story_list is not None:
@@ -306,6 +370,9 @@ def _go_on(night: Night) -> Iterator[Advice]:
         yield Advice("`ralph stop` ends it; to follow it:", "ralph log -f")
     elif decision == ExitDecision.NO_RUNNABLE_STORY and run and run.prd_path.startswith(ERRANDS):
         yield Advice("See why in the report; say it another way:", "ralph do …")
+    elif night.open_since:
+        names = open_words(night.open_since)
+        yield Advice(f"{names}; a new session takes that up:", "ralph run", "run")
     elif night.expired:
         words = "A new session begins, what is known of the stories is kept:"
         yield Advice(words, "ralph run", "run")

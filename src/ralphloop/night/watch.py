@@ -171,7 +171,7 @@ class Watch:
     ) -> tuple[Night, list[LoopEvent], bool]:
         holder, before = holder_of(self.project, now, self._wanted), self._night
         wanted = self._wanted or (holder.run if holder else "")  # it may only be about to begin
-        run = journal.find_run(wanted) if wanted else journal.latest_run()
+        run = journal.find_run(wanted) if wanted else journal.latest_night()
         known = before.run.id if before and before.run else ""
         anew = before is None or (run is not None and run.id != known)
         fresh: list[LoopEvent] = []

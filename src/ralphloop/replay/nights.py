@@ -16,6 +16,7 @@ from ralphloop.core.interventions import (
     AnyIntervention,
     Committed,
     LeftoversSaved,
+    OthersWorked,
     SecondChance,
     VerifyRan,
 )
@@ -106,8 +107,8 @@ class _Fold(msgspec.Struct):
         if isinstance(change, SecondChance) and not self.state.story(change.story).has_a_chance:
             return
         self.state = change.applied(self.state, self.policy)
-        if not isinstance(change, Committed | LeftoversSaved | VerifyRan):
-            self.ended = None  # a person went on; those three are the loop's own
+        if not isinstance(change, Committed | LeftoversSaved | OthersWorked | VerifyRan):
+            self.ended = None  # a person went on; those are the loop's own
 
     def start(self, record: IterationRecord) -> Rerun:
         kept, state, why_not = record.record, self.state.story(record.story), ""

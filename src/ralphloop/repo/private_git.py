@@ -22,6 +22,7 @@ import msgspec
 
 from ralphloop.atomic import is_alive
 from ralphloop.core.model import Value
+from ralphloop.core.own_work import Entry
 from ralphloop.errors import RepositoryError
 from ralphloop.proc.run import Answering
 from ralphloop.repo.git import HELD_OPEN, Git, nul_ended
@@ -157,6 +158,15 @@ class PrivateIndex:
             for path, new in changed.items()
         }
         return self._grafted(tree, leaves) or store_object(self._store, kind, b"", b"tree")
+
+    def with_entries(self, tree: str, changed: Mapping[str, Entry | None]) -> str:
+        """The same with contents that are stored already, by their names."""
+        leaves = {
+            os.fsencode(path): (new.mode.encode(), bytes.fromhex(new.content)) if new else None
+            for path, new in changed.items()
+        }
+        made = self._grafted(tree, leaves)
+        return made or store_object(self._store, self._repo.object_format, b"", b"tree")
 
     def _grafted(self, tree: str, leaves: Mapping[bytes, _Leaf | None]) -> str:
         """The same for one directory and what is below it; empty where nothing is left there."""

@@ -84,9 +84,40 @@ class Aside(msgspec.Struct):
         is_known = change.before is None or change.before in kept
         return "" if is_known else "its earlier content was not kept"
 
+    def held_by_head(self, changes: list[Change]) -> list[str]:
+        """Those paths that HEAD holds otherwise than the story's start."""
+        if self.repo.head() is None:
+            return []
+        differs = {it.path for it in self.measure.changes(self.start.tree, "HEAD^{tree}")}
+        return [change.path for change in changes if change.path in differs]
+
+    def without_leftovers(self, changes: list[Change]) -> str:
+        """A commit like the first head, without what it holds of the leftovers already.
+
+        Another story's commit may have taken some of them along.
+        """
+        head = self.start.head or ""
+        entries = self.measure.entries_changed(f"{head}^{{tree}}", self.start.tree)
+        wanted = [change.path for change in changes if change.path in entries]
+        if not wanted:
+            return head
+        with scratch_index(self.repo, head) as git:
+            for path in wanted:
+                entry = entries[path].after
+                if entry is None:
+                    git.run("update-index", "--force-remove", "--", path)
+                    continue
+                content = self.measure.git().run("cat-file", "blob", entry.content)
+                git.run("hash-object", "-w", "--stdin", stdin=content)
+                info = f"{entry.mode},{entry.content},{path}"
+                git.run("update-index", "--add", "--replace", "--cacheinfo", info)
+            words = with_trailers("without what was set aside", {})
+            return git.line("commit-tree", git.line("write-tree"), "-p", head, "-m", words)
+
     def save(self, changes: list[Change], message: str, *onto: str) -> str:
         """A commit with the leftovers on top of these, or of the first head; its name."""
-        parents = onto or ((self.start.head,) if self.start.head is not None else ())
+        base = (self.without_leftovers(changes),) if self.start.head is not None else ()
+        parents = onto or base
         gone = [os.fsencode(change.path) for change in changes if change.after is None]
         here = [os.fsencode(change.path) for change in changes if change.after is not None]
         with scratch_index(self.repo, *parents[:1]) as git:
@@ -164,12 +195,16 @@ def set_aside(
             aside.add(uncovered, words)
             aside.restore(uncovered)
             changes += uncovered
-        if repo.head() != (base := aside.start.head):
-            # Undo what the agent committed: the work tree may be back where HEAD is not.
-            theirs = (it for it in repo.paths_between(base, "HEAD") if it not in measure.own)
+        held = aside.held_by_head(changes)
+        base = aside.start.head
+        if held or repo.head() != base:
+            # Undo what is committed of it, by its agent or with another story: the work tree may be
+            # back where HEAD is not.
+            between = repo.paths_between(base, "HEAD")
+            theirs = (path for path in between if path not in measure.own)
             trailers |= {"Ralph-Set-Aside": aside.ref} if changes else {}
             message = with_trailers(f"{story_id}: set aside, back to its start", trailers)
-            done = commit_paths(repo, [*(c.path for c in changes), *theirs], message)
+            done = commit_paths(repo, [*dict.fromkeys((*held, *theirs))], message)
             problem = done.feedback if done.status is CommitStatus.REFUSED else ""
     left = tuple(aside.left[:20])
     new_first = sorted(changes, key=lambda change: change.before is not None)
