@@ -26,7 +26,7 @@ from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.seal import Belief, insist
 from ralphloop.loop.prepare import Options, Setup, prepare
-from ralphloop.night.look import look, story_file
+from ralphloop.night.look import found_story_file, look
 from ralphloop.proc.process_table import find_process, mark_on
 from ralphloop.project import Project, find_project
 from ralphloop.room import claim, refuse_links
@@ -216,7 +216,7 @@ def _adopt(project: Project, belief: Belief, *, yes: bool = False) -> None:
 def _grants(project: Project, prd: Path | None) -> tuple[Grant, ...]:
     loaded = load_config(project.root, env=os.environ)
     try:
-        stories = load(prd or story_file(project, None, loaded.config))
+        stories = load(prd or found_story_file(project, loaded.config))
     except InputError:
         return grants_of(loaded, project.root)  # without stories, or with a mistake a run names
     return grants_of(loaded, project.root, stories.list.stories, stories.path)
@@ -250,7 +250,8 @@ def _lines(
             yield output.safe(f"  {origin}")
         if before := said_before(grant):
             yield output.safe(f"  - {before}")
-        yield output.safe(f"  {'+' if before else ' '} {grant.shown}")
+        instead = f"  (instead of {grant.instead})" if grant.instead else ""
+        yield output.safe(f"  {'+' if before else ' '} {grant.shown}{instead}")
 
 
 def _marked() -> bool:

@@ -33,6 +33,7 @@ from ralphloop.prompts import Prompt
 from ralphloop.redaction import secret_values
 from ralphloop.repo.private_git import make_directory
 from ralphloop.text.plain import one_line
+from ralphloop.trust import refuse_places
 
 _LONGEST_TITLE = 72
 _MOST_WORDS = 100_000
@@ -104,7 +105,9 @@ def run(cb_status: bool, dry_run: bool, monitor: bool, detach: bool, **wanted: o
         if ended is not None:
             return ended
     if dry_run:
-        show_plan(prepare(options))
+        setup = prepare(options)
+        refuse_places(setup.lacking())
+        show_plan(setup)
         return ExitCode.COMPLETE
     return run_here(options)
 

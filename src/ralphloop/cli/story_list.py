@@ -51,6 +51,8 @@ def stories(ctx: click.Context, as_json: bool) -> None:
     night = look(find_project())
     found = night.story_list
     if found is None and night.stories_problem:
+        if night.run is None:
+            _file()  # says it itself where the list may not be opened
         step = "`ralph init` makes a story list; `ralph doctor` checks one."
         raise InputError(night.stories_problem, step)
     if found is None:
