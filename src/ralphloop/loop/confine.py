@@ -36,11 +36,25 @@ _KEYS = (
     " .config/rclone .config/sops .password-store .local/share/keyrings .vault-token .netrc"
     " .git-credentials .config/git/credentials .pypirc .terraform.d .config/containers"
     " .bash_history .zsh_history .python_history .psql_history .node_repl_history"
+    # package registries
+    " .npmrc .yarnrc.yml .cargo/credentials .cargo/credentials.toml .m2/settings.xml"
+    " .m2/settings-security.xml .gradle/gradle.properties .gem/credentials .bundle/config"
+    " .composer/auth.json .config/composer/auth.json .config/pip .pip"
+    # databases, clouds, code hosts, models
+    " .pgpass .my.cnf .mylogin.cnf .config/doctl .config/hcloud .config/linode-cli .fly .oci"
+    " .ibmcloud .s3cfg .boto .databrickscfg .snowsql .config/stripe .config/netlify .vercel"
+    " .local/share/com.vercel.cli .subversion/auth .config/github-copilot .config/glab-cli"
+    " .config/tea .kaggle .cache/huggingface/token .huggingface/token"
+    # passwords, mail, what was typed, and what ralph is told by the person
+    " .config/keepassxc .config/1Password .authinfo .authinfo.gpg .msmtprc .mbsyncrc"
+    " .local/share/fish/fish_history .mysql_history .sqlite_history .rediscli_history"
+    " .irb_history .config/ralph"
 ).split()
 _BROWSERS = (
     ".mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware"
     " .config/microsoft-edge .config/vivaldi .config/opera .cache/mozilla .cache/google-chrome"
-    " .cache/chromium snap/firefox snap/chromium .var/app"
+    " .cache/chromium snap/firefox snap/chromium .var/app .librewolf .cache/librewolf"
+    " .config/Slack .config/discord .config/Signal"
 ).split()
 _ENGINES = ".colima .lima .orbstack .rd .minikube .local/share/containers".split()
 _NEEDED = ("/run/current-system", "/run/opengl-driver", "/run/wrappers", "/run/nscd")
