@@ -12,7 +12,7 @@ import pytest
 from ralphloop.proc.sandbox import in_words
 from tests.attack.test_sandbox import ON, World, refused, world
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.tool("bwrap", optional=True)]
 __all__ = ["world"]
 
 SECRET_FILES = (

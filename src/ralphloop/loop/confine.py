@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -62,7 +63,7 @@ _GIT_STARTS = ("config", "config.worktree", "commondir", "gitdir", "hooks", "inf
 _MOST_SIBLINGS = 400
 _TRY_S = 20.0
 _FIRST_FREE = 1024  # port that anybody may listen on
-_INSTALL = "install bubblewrap with your package manager (Linux only)"
+_INSTALL = "apt install bubblewrap; dnf and pacman call it the same (Linux only)"
 _UNCONFINED = "not confined: the agent, the checks and git's hooks have your own rights ({})"
 _KERNEL = (
     "let this user make namespaces (AppArmor: kernel.apparmor_restrict_unprivileged_userns;"
@@ -72,7 +73,8 @@ _KERNEL = (
 
 def confine(setup: Setup) -> Setup:
     """The same with its boxes, or without and with the reason; raises where that will not do."""
-    config, mode, why = setup.config, *_wanted(setup)
+    config = setup.config
+    mode, why = wanted(config, setup.options.env)
     if mode == "off":
         return msgspec.structs.replace(setup, confined=_UNCONFINED.format(why or "[sandbox] mode"))
     try:
@@ -106,15 +108,23 @@ class NoSandbox(RalphError):
     """None works on this machine."""
 
 
-def _wanted(setup: Setup) -> tuple[SandboxMode, str]:
+class Wanted(NamedTuple):
     """Whether there has to be a sandbox, and who says so."""
-    strict = any(worker.config.safety == "strict" for worker in setup.workers)
-    mode = setup.config.sandbox.mode
-    if not strict or mode == "on":
-        return mode, 'sandbox.mode = "on"' if mode == "on" else ""
-    if word := outer_sandbox({**setup.options.env, **setup.config.agent.env}):
-        return mode, f"{word}=1 says that this machine is a sandbox"
-    return "on", 'safety = "strict"'
+
+    mode: SandboxMode
+    why: str = ""
+
+
+def wanted(config: Config, env: Env) -> Wanted:
+    """What the settings ask for; a machine that is a sandbox itself needs none for `strict`."""
+    mode = config.sandbox.mode
+    if mode == "on":
+        return Wanted(mode, 'sandbox.mode = "on"')
+    if config.agent.safety != "strict":
+        return Wanted(mode)
+    if word := outer_sandbox({**env, **config.agent.env}):
+        return Wanted(mode, f"{word}=1 says that this machine is a sandbox")
+    return Wanted("on", 'safety = "strict"')
 
 
 def _tried(box: Box, cwd: Path) -> Box:
