@@ -61,6 +61,10 @@ bytecode: $(READY)
 pytest: $(READY) bytecode
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(AGAIN) -m "not slow"; }
 
+.PHONY: without
+without: $(READY) bytecode ## The tests that bubblewrap, tmux, gh, npm or a browser make a difference to, without them
+	$(BIN)/python -m tests.tools $(BIN)/python -m pytest -n $(WORKERS) -m "tool and not slow" -p no:cacheprovider
+
 .PHONY: cheats
 cheats: $(READY) bytecode ## Agents that cheat, in some two hundred ways, and their honest twins (ten minutes)
 	$(BIN)/python -m pytest tests/proof -n $(WORKERS)

@@ -16,6 +16,7 @@ from hypothesis import settings
 
 from ralphloop.proc.run import ourselves
 from tests.starting import end_server, run_to_end
+from tests.tools import missing
 
 pytest_plugins = ["tests.guarantees", "tests.attacks"]
 
@@ -42,6 +43,14 @@ _GIT_IDENTITY = """\
 
 # Thousands of collected tests are looked at by every full collection of garbage, and never are any.
 gc.disable()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a program that is not on this machine."""
+    for mark in item.iter_markers("tool"):
+        lacking = [] if mark.kwargs.get("optional") else missing(mark.args)
+        if lacking:
+            pytest.skip(f"not on this machine: {', '.join(lacking)}")
 
 
 def pytest_collection_finish() -> None:

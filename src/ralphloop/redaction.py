@@ -17,6 +17,7 @@ reads the pieces of events that follow each other as one text and empties those 
 a secret; it holds them back until the text has gone on far enough.
 """
 
+import base64
 import math
 import re
 from collections import Counter
@@ -91,6 +92,45 @@ def _is_bare(match: re.Match[bytes]) -> bool:
     return _digits(match["secret"]) >= 2 and after not in {b"(", b"["}
 
 
+def _turns(value: bytes) -> int:
+    """How often letters and digits take turns; names do so once or twice, keys all the time."""
+    kinds = [_kind(byte) for byte in value]
+    return sum(one is not other for one, other in pairwise(kind for kind in kinds if kind))
+
+
+def _kind(byte: int) -> str:
+    if 48 <= byte <= 57:
+        return "digit"
+    return "letter" if 65 <= byte & 0xDF <= 90 else ""
+
+
+def _in_a_file(match: re.Match[bytes]) -> bool:
+    """Bare, with blanks around the sign, as in .ini files: it must look like nothing but a key."""
+    value = match["secret"]
+    return _turns(value) >= 4 and _looks_random(value, 3.5)
+
+
+def _password_in_a_file(match: re.Match[bytes]) -> bool:
+    value = match["secret"]
+    return _turns(value) >= 3 and _digits(value) >= 2 and _looks_random(value, 2.5)
+
+
+def _ends(match: re.Match[bytes]) -> bool:
+    """A name would go on, or be called."""
+    after = match.string[match.end() : match.end() + 1]
+    return after not in {b"(", b"[", b".", b"_"}
+
+
+def _name_and_password(match: re.Match[bytes]) -> bool:
+    """`name:password` in base64."""
+    value = match["secret"]
+    try:
+        told = base64.b64decode(value + b"=" * (-len(value) % 4), validate=True)
+    except ValueError:
+        return False
+    return b":" in told[1:] and told.isascii() and told.decode().isprintable()
+
+
 # What stands in the place of a password and is none: types, and words for one to come.
 _NO_SECRETS = frozenset(
     b"any bool bytes changeme-later false int none null optional password passwd required secret"
@@ -109,47 +149,101 @@ def _meant(match: re.Match[bytes]) -> bool:
 
 # Quantifiers are possessive: a place that is no secret after all is left without backtracking.
 
+# How "-----BEGIN … PRIVATE KEY" goes on behind its beginning, in base64.
+_KEYS_IN_BASE64 = (
+    rb"BQUklWQVRFI|BSU0EgUFJJVkFURS|BFQyBQUklWQVRFI|BPUEVOU1NIIFBSSVZBVEUg|BFTkNSWVBURUQg"
+)
+
+_GITLAB = rb"[A-Za-z0-9_-]{20,300}+(?:\.[0-9a-z]{9})?+"
+
 # How a token begins, how it goes on, and whether it must look random to be believed.
 _TOKENS = (
     (rb"sk-", rb"[A-Za-z0-9_-]{20,512}+", True),
     (rb"shp(?:at|ca|pa|ss)_", rb"[A-Fa-f0-9]{32}", True),
-    (rb"sk_live_", rb"[A-Za-z0-9]{16,255}+", False),
-    (rb"rk_live_", rb"[A-Za-z0-9]{16,255}+", False),
+    (rb"sk_(?:live|prod|test)_", rb"[A-Za-z0-9]{16,255}+", False),
+    (rb"rk_(?:live|prod|test)_", rb"[A-Za-z0-9]{16,255}+", False),
     (rb"gh[pousr]_", rb"[A-Za-z0-9]{30,255}+", False),
     (rb"github_pat_", rb"[A-Za-z0-9_]{30,255}+", False),
-    (rb"glpat-", rb"[A-Za-z0-9_-]{20,255}+", False),
+    (rb"gl(?:agent|cbt|dt|ffct|ft|imt|oas|pat|ptt|rt|soat)-", _GITLAB, False),
+    (rb"glc_", rb"[A-Za-z0-9+/]{32,400}+", True),
+    (rb"glsa_", rb"[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}", False),
     (rb"gsk_", rb"[A-Za-z0-9]{30,128}+", False),
     (rb"A[KS]IA", rb"[0-9A-Z]{16}(?![0-9A-Za-z])", False),
+    (rb"ABSK", rb"[A-Za-z0-9+/]{100,300}+", True),
+    (rb"AC", rb"[0-9a-f]{32}(?![0-9A-Za-z])", False),
     (rb"AIza", rb"[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])", False),
+    (rb"AKCp", rb"[A-Za-z0-9]{69}", False),
+    (rb"AT(?:ATT|BB|CTT|STT)", rb"[A-Za-z0-9_=-]{28,400}+", True),
+    (rb"A3-", rb"[A-Z0-9]{6}-[A-Z0-9]{6}-?[A-Z0-9]{5}(?:-[A-Z0-9]{5}){3}", False),
     (rb"AGE-SECRET-KEY-1", rb"[A-Z0-9]{40,64}+", False),
+    (rb"CCIP(?:AT|RJ)_", rb"[A-Za-z0-9]{20,24}+_[A-Fa-f0-9]{40}", False),
+    (rb"HRKU-AA", rb"[A-Za-z0-9_-]{40,80}+", False),
+    (rb"LS0tLS1CRUdJTi", rb"(?:" + _KEYS_IN_BASE64 + rb")[A-Za-z0-9+/=]{40,8000}+", False),
+    (rb"LTAI", rb"[A-Za-z0-9]{20}(?![A-Za-z0-9])", True),
+    (rb"NRAK-", rb"[A-Z0-9]{27}(?![A-Z0-9])", True),
+    (rb"PMAK-", rb"[a-f0-9]{24}-[a-f0-9]{34}", False),
+    (rb"SG\.", rb"[A-Za-z0-9_-]{16,32}+\.[A-Za-z0-9_-]{30,64}+", False),
+    (rb"SK", rb"[0-9a-f]{32}(?![0-9A-Za-z])", False),
     (rb"xox[a-z]-", rb"[A-Za-z0-9-]{10,255}+", False),
     (rb"xapp-", rb"[A-Za-z0-9-]{20,255}+", False),
     (rb"xai-", rb"[A-Za-z0-9]{40,128}+", False),
+    (rb"xkeysib-", rb"[a-f0-9]{64}-[A-Za-z0-9]{16}", False),
+    (rb"dckr_[op]at_", rb"[A-Za-z0-9_-]{20,64}+", False),
     (rb"do[opr]_v1_", rb"[a-f0-9]{32,64}+", False),
     (rb"dapi", rb"[a-f0-9]{32}(?![A-Za-z0-9])", False),
+    (rb"dp\.[a-z]{2,6}\.", rb"[A-Za-z0-9._-]{40,60}+", True),
+    (rb"dt0c01\.", rb"[A-Za-z0-9]{24}\.[A-Za-z0-9]{64}", False),
     (rb"discord(?:app)?\.com/api/webhooks/", rb"[0-9]{10,24}+/[A-Za-z0-9_-]{20,128}+", False),
+    (rb"figd_", rb"[A-Za-z0-9_-]{40,64}+", True),
+    (rb"fo1_", rb"[A-Za-z0-9_-]{43}", True),
+    (rb"fm[12][ar]?_", rb"[A-Za-z0-9+/=]{100,4000}+", True),
     (rb"hv[sbr]\.", rb"[A-Za-z0-9_-]{20,255}+", True),
     (rb"hf_", rb"[A-Za-z0-9]{30,64}+", True),
     (rb"hooks\.slack\.com/", rb"[a-z]{5,12}+/[A-Za-z0-9/]{20,128}+", True),
-    (rb"SG\.", rb"[A-Za-z0-9_-]{16,32}+\.[A-Za-z0-9_-]{30,64}+", False),
-    (rb"ya29\.", rb"[A-Za-z0-9_-]{20,2048}+", False),
+    (rb"lin_(?:api|oauth)_", rb"[A-Za-z0-9]{32,64}+", True),
+    (rb"nfp_", rb"[A-Za-z0-9]{36}(?![A-Za-z0-9])", True),
     (rb"npm_", rb"[A-Za-z0-9]{30,64}+", True),
+    (rb"ntn_", rb"[0-9]{8,12}+[A-Za-z0-9]{30,40}+", False),
+    (rb"ops_eyJ", rb"[A-Za-z0-9+/=_-]{200,4000}+", False),
+    (rb"pplx-", rb"[A-Za-z0-9]{40,64}+", True),
+    (rb"pscale_(?:oauth|pw|tkn)_", rb"[A-Za-z0-9_=.-]{32,64}+", True),
+    (rb"pul-", rb"[a-f0-9]{40}(?![A-Za-z0-9])", False),
     (rb"pypi-AgE", rb"[A-Za-z0-9_-]{50,1024}+", False),
+    (rb"r8_", rb"[A-Za-z0-9]{37}(?![A-Za-z0-9])", True),
+    (rb"rdme_", rb"[a-z0-9]{70}", False),
+    (rb"rubygems_", rb"[a-f0-9]{48}", False),
+    (rb"sbp_", rb"[a-f0-9]{40}(?![A-Za-z0-9])", False),
+    (rb"secret_", rb"[A-Za-z0-9]{43}(?![A-Za-z0-9_])", True),
+    (rb"sgp_", rb"(?:[A-Fa-f0-9]{16}_|local_)?[A-Fa-f0-9]{40}(?![A-Za-z0-9])", False),
+    (rb"sha256~", rb"[A-Za-z0-9_-]{43}", False),
+    (rb"shippo_(?:live|test)_", rb"[A-Fa-f0-9]{40}", False),
+    (rb"sntry[su]_", rb"[A-Za-z0-9+/=_]{40,400}+", True),
+    (rb"sq0(?:atp|csp)-", rb"[A-Za-z0-9_-]{22,60}+", False),
+    (rb"whsec_", rb"[A-Za-z0-9+/=]{24,128}+", True),
+    (rb"ya29\.", rb"[A-Za-z0-9_-]{20,2048}+", False),
     (rb"eyJ", rb"[\w-]{8,1024}+\.eyJ[\w-]{4,4096}+\.[\w-]{8,1024}+", False),
+    (rb"eyJrIjoi", rb"[A-Za-z0-9]{70,400}+", False),
 )
 
 
 def _token_rules() -> Iterator[_Rule]:
     """One search costs the same whatever follows its first letter, so kinds share it."""
-    kinds: dict[tuple[bytes, bool], list[tuple[bytes, bytes]]] = {}
-    for start, rest, random in _TOKENS:
-        kinds.setdefault((start[:1], random), []).append((start, rest))
-    for (letter, random), alike in kinds.items():
-        starts = b"|".join(start[1:] for start, _ in alike)
-        tokens = b"|".join(start + rest for start, rest in alike)
-        pattern = rb"(?<![A-Za-z0-9])(?P<secret>" + tokens + b")"
-        rule = _Rule(letter + b"(?:" + starts + b")", pattern)
-        yield rule._replace(plausible=_random_value) if random else rule
+    kinds: dict[bytes, list[tuple[bytes, bytes, bool]]] = {}
+    for token in _TOKENS:
+        kinds.setdefault(token[0][:1], []).append(token)
+    for letter, alike in kinds.items():
+        starts = b"|".join(start[1:] for start, _, _ in alike)
+        certain = b"|".join(start + rest for start, rest, random in alike if not random)
+        doubtful = b"|".join(start + rest for start, rest, random in alike if random)
+        groups = [b"(?P<doubtful>" + doubtful + b")"] if doubtful else []
+        groups += [certain] if certain else []
+        pattern = rb"(?<![A-Za-z0-9])(?P<secret>" + b"|".join(groups) + b")"
+        yield _Rule(letter + b"(?:" + starts + b")", pattern, _is_token)
+
+
+def _is_token(match: re.Match[bytes]) -> bool:
+    is_doubtful = match.groupdict().get("doubtful") is not None
+    return not is_doubtful or _random_value(match)
 
 
 def _named(
@@ -174,6 +268,38 @@ def _env(start: bytes, name: bytes) -> _Rule:
     return _Rule(start, rb"(?:" + name + rb")=" + value, _meant, any_case=True)
 
 
+_BLANK = rb"(?:[ \t]|\\{1,2}t)"
+
+
+def _written(
+    start: bytes,
+    name: bytes,
+    value: bytes = rb"[A-Za-z0-9_./+=~-]{20,512}+",
+    plausible: Callable[[re.Match[bytes]], bool] = _in_a_file,
+) -> _Rule:
+    """`name = value` in a file of settings: bare, with blanks, and nothing behind it."""
+    pattern = (
+        rb"(?i:"
+        + name
+        + rb")[A-Za-z0-9_-]{0,24}+"
+        + _BLANK
+        + rb"{1,4}+="
+        + _BLANK
+        + rb"{1,4}+(?P<secret>"
+        + value
+        + rb")(?=[ \t]{0,3}+(?:[\r\n,;\"]|\\[nr]|$))"
+    )
+    return _Rule(start, pattern, plausible, any_case=True)
+
+
+def _of_aws(start: bytes, name: bytes) -> _Rule:
+    """Such a key has forty characters, such a token hundreds: they need not look random."""
+    quote = rb"(?:\\{0,3}+[\"'])?+"
+    joint = quote + _BLANK + rb"{0,4}+[:=]" + _BLANK + rb"{0,4}+" + quote
+    value = rb"(?P<secret>[A-Za-z0-9/+=]{38,4096}+)"
+    return _Rule(start, rb"(?i:" + name + rb")" + joint + value, _ends, any_case=True)
+
+
 def _queried(name: bytes) -> _Rule:
     """In an address, behind the question mark."""
     before = rb"(?:(?<=[?&])|(?<=[?&]access_)|(?<=[?&]api_)|(?<=[?&]auth_)|(?<=[?&]client_))"
@@ -196,6 +322,31 @@ _RULES: tuple[_Rule, ...] = (
     _Rule(  # of a bot of Telegram, behind its number
         rb":AA", rb"(?<=[0-9]{8}):(?P<secret>AA[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])"
     ),
+    _Rule(  # of Terraform, behind its number; and of Azure
+        rb"\.atlasv1\.", rb"(?<=[A-Za-z0-9]{14})(?P<secret>\.atlasv1\.[A-Za-z0-9_=-]{60,70}+)"
+    ),
+    _Rule(rb"Q~", rb"(?<=[A-Za-z0-9_~.]{3}[0-9])(?P<secret>Q~[A-Za-z0-9_~.-]{31,34}+)"),
+    _Rule(  # what is kept of a password: htpasswd, shadow
+        rb"\$",
+        rb"(?P<secret>\$(?:2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}"
+        rb"|(?:apr1|[156])\$(?:rounds=[0-9]{1,9}+\$)?+[./A-Za-z0-9]{1,40}+\$[./A-Za-z0-9]{20,90}+"
+        rb"|[7y]\$[./A-Za-z0-9]{1,20}+\$[./A-Za-z0-9]{1,90}+\$[./A-Za-z0-9]{20,90}+"
+        rb"|argon2i?d?\$v=[0-9]{1,4}+\$[a-z0-9=,]{1,60}+\$[+/A-Za-z0-9]{8,90}+\$[+/A-Za-z0-9]{16,90}+))",
+    ),
+    _Rule(rb"\{S", rb"(?P<secret>\{SS?HA\}[A-Za-z0-9+/]{27,60}+={0,2})"),
+    _of_aws(rb"secret", rb"(?<=aws_)secret_(?:access_)?key"),
+    _of_aws(rb"token", rb"(?<=aws_session_)token"),
+    _Rule(  # of Kubernetes
+        rb"key",
+        rb"(?i:key-data)" + _ASSIGNED + rb"(?P<secret>[A-Za-z0-9+/=]{64,8000}+)",
+        any_case=True,
+    ),
+    _Rule(  # of npm and Docker
+        rb"auth",
+        rb"(?<=[_\"'])(?i:auth)" + _ASSIGNED + rb"(?P<secret>[A-Za-z0-9+/]{8,1024}+={0,2})",
+        _name_and_password,
+        any_case=True,
+    ),
     _Rule(
         rb"bearer ",
         rb"(?i:bearer)[ ]{1,3}+(?P<secret>[A-Za-z0-9._~+/=-]{12,4096}+)",
@@ -203,7 +354,7 @@ _RULES: tuple[_Rule, ...] = (
         any_case=True,
     ),
     _Rule(
-        rb"authorization",
+        rb"auth",
         rb"(?i:authorization)" + _ASSIGNED + rb"(?i:bearer|basic|token)[ ]{1,3}+"
         rb"(?P<secret>[A-Za-z0-9._~+/=-]{8,4096}+)",
         any_case=True,
@@ -254,6 +405,15 @@ _RULES: tuple[_Rule, ...] = (
         _meant,
         any_case=True,
     ),
+    _written(
+        rb"pass",
+        rb"passw(?:or)?d|passphrase",
+        rb"[^\s\"'\\$<>{}()\[\],;`]{8,128}+",
+        _password_in_a_file,
+    ),
+    _written(rb"secret", rb"secret"),
+    _written(rb"token", rb"token(?!i[sz])"),
+    _written(rb"key", rb"(?:" + _BEFORE_KEY + rb")key"),
     _named(rb"secret", rb"secret"),
     _named(rb"token", rb"token(?!i[sz])"),
     _named(rb"credential", rb"credential"),

@@ -1,25 +1,29 @@
 """Which lines of a repository can run a program or loosen safety, and who has said yes to them.
 
-A *grant* is one such line: a setting of `ralph.toml` that is not in `HARMLESS` (so a new one asks
-until somebody has thought about it), a line of a declared agent that is used, a story's `verify`
-command.  A run needs all of its grants in the *record*, which is outside of the repository.
+A *grant* is one such line: a setting of `ralph.toml`, a line of a declared agent that is used, a
+story's `verify` command.  A run needs all of its grants in the *record*, which is outside of the
+repository.
 
-A `verify` command that runs nothing but code of the work tree (a test runner, a script in it) is no
-grant where something trusted runs such code already.  Shell lines and inline code always are.
+A setting is one unless it is in `HARMLESS`, or is no looser than what would hold without the file:
+our default, or the person's own setting.  So a new one asks until somebody has thought about it.
+
+A `verify` command that runs nothing but code of the work tree (`own_code`) is no grant where
+something trusted runs such code already.
 """
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import msgspec
 
 from ralphloop.config.load import LoadedConfig
 from ralphloop.config.model import Config, settings
+from ralphloop.config.strictness import has_direction, is_looser
 from ralphloop.config.values import toml_line, toml_value
 from ralphloop.core.model import Story
 from ralphloop.errors import NotTrusted
+from ralphloop.own_code import is_written_inside, leads_out, reaches_code_of, runs_code_of
 from ralphloop.project import CONFIG_NAME, agent_directories, relative
 from ralphloop.room import common_place, file_of, read_regular, read_state, write_state
 
@@ -29,12 +33,13 @@ _MOST_KEPT = 2_000
 _LARGEST_DECLARATION = 256 * 1024
 _VERIFY = "verify"
 
-# Limits, thresholds, words and names of files: nothing that runs, nothing that opens a door.
+# Words, and how something is done: nothing that runs, nothing that opens a door or lifts a limit.
 HARMLESS = frozenset(
-    "limits circuit exit git stories learning agent.name agent.format agent.model agent.context"
-    " agent.ask_for_status checks.timeout checks.baseline session.keep_awake notify.desktop"
-    " notify.most proof.experiments proof.changed_tests lanes.count".split()
+    "git learning agent.name agent.format agent.model agent.context agent.ask_for_status"
+    " session.keep_awake notify.desktop notify.most lanes.count limits.backoff".split()
 )
+_STORY_FILE = "stories.prd"
+_LINK = "link"
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -42,12 +47,18 @@ class Grant(msgspec.Struct, frozen=True):
     name: str
     shown: str  # the line as it would be written
     tree: bool = False  # it runs code of the work tree
+    instead: str = ""  # what would hold without the line, where that is stricter
 
     @property
     def digest(self) -> str:
         """Its fingerprint; a story's command is the same in whichever file it stands."""
         origin = "" if self.name == _VERIFY else self.origin
         return hashlib.sha256(repr((origin, self.name, self.shown)).encode()).hexdigest()
+
+    @property
+    def is_place(self) -> bool:
+        """It leads to a story file that lies outside of the project."""
+        return self.name in (_STORY_FILE, _LINK)
 
     def runs(self, argv: Sequence[str]) -> bool:
         return self.name == _VERIFY and self.shown == _verify_line(argv)
@@ -160,27 +171,58 @@ def grants_of(
     loaded: LoadedConfig, root: Path, stories: Iterable[Story] = (), source: Path | None = None
 ) -> tuple[Grant, ...]:
     """Every line of the repository, as it is in force now, that needs a yes."""
-    found = []
-    for name, setting in settings().items():
-        if loaded.origins[name] != CONFIG_NAME or {name, setting.section} & HARMLESS:
-            continue
-        value = getattr(getattr(loaded.config, setting.section), setting.key)
-        if value == setting.default or (name, value) == ("agent.safety", "strict"):
-            continue  # nothing is asked for, or more safety
-        tree = name == "checks.commands" and any(runs_code_of(root, argv) for argv in value)
-        line = f"{setting.section}.{toml_line(setting, value)}"
-        found.append(Grant(CONFIG_NAME, name, line, tree))
-    found += _of_agents(loaded.config, root)
+    found = [*_of_settings(loaded, root), *_of_agents(loaded.config, root)]
     if source is not None:
+        found += _of_link(root, source)
         origin = relative(source, root) if not source.is_symlink() else source.name
-        if source.is_symlink() and not source.resolve().is_relative_to(root.resolve()):
-            found.append(Grant(origin, "link", f"→ {source.resolve()}"))
         for argv in (it.verify for it in stories if it.verify and not it.passes):
             found.append(Grant(origin, _VERIFY, _verify_line(argv), runs_code_of(root, argv)))
     runs_tree = any(grant.tree for grant in found if grant.name != _VERIFY)
-    runs_tree |= any(runs_code_of(root, argv) for argv in loaded.config.checks.commands)
+    runs_tree |= any(reaches_code_of(root, argv) for argv in loaded.config.checks.commands)
     lines = (it for it in found if not (runs_tree and it.tree and it.name == _VERIFY))
     return tuple(dict.fromkeys(lines))
+
+
+def insist_on_place(loaded: LoadedConfig, root: Path, source: Path, env: Mapping[str, str]) -> None:
+    """End here where a repository leads to a story file elsewhere that nobody has agreed to."""
+    ways = [one for one in _of_settings(loaded, root) if one.is_place]
+    refuse_places(missing([*ways, *_of_link(root, source)], root, env))
+
+
+def refuse_places(lacking: Iterable[Grant]) -> None:
+    """End here if one of these leads to a story file elsewhere."""
+    place = next((one for one in lacking if one.is_place), None)
+    if place is None:
+        return
+    words = f"is a link {place.shown}" if place.name == _LINK else f"says {place.shown}"
+    raise NotTrusted(
+        f"{place.origin} {words}, which is outside of this project; it was not followed",
+        "Look at it and say yes: ralph trust",
+    )
+
+
+def _of_settings(loaded: LoadedConfig, root: Path) -> Iterator[Grant]:
+    """The settings of the repository that run something, or loosen what would hold without it."""
+    for name, setting in settings().items():
+        if loaded.origins[name] != CONFIG_NAME or {name, setting.section} & HARMLESS:
+            continue
+        wanted = getattr(getattr(loaded.config, setting.section), setting.key)
+        holds = getattr(getattr(loaded.without, setting.section), setting.key)
+        if not is_looser(name, holds, wanted):
+            continue
+        if name == _STORY_FILE and is_written_inside(root, Path(wanted)):
+            continue
+        tree = name == "checks.commands" and any(reaches_code_of(root, argv) for argv in wanted)
+        line = f"{setting.section}.{toml_line(setting, wanted)}"
+        instead = toml_line(setting, holds) if has_direction(name) else ""
+        yield Grant(CONFIG_NAME, name, line, tree, instead.partition(" = ")[2])
+
+
+def _of_link(root: Path, source: Path) -> Iterator[Grant]:
+    """A story file that is written as one of the project and lies elsewhere."""
+    real = leads_out(root, Path.cwd() / source)
+    if real is not None:
+        yield Grant(source.name, _LINK, f"→ {real}")
 
 
 def may_verify(
@@ -195,7 +237,8 @@ def may_verify(
         return True
     record = load_record(root, env)
     trusted = any(grant.tree for grant in record.grants.values())
-    if runs_code_of(root, argv) and (trusted or any(runs_code_of(root, one) for one in checks)):
+    trusted = trusted or any(reaches_code_of(root, one) for one in checks)
+    if trusted and runs_code_of(root, argv):
         return True
     return Grant("", _VERIFY, _verify_line(argv)).digest in record.grants
 
@@ -217,51 +260,3 @@ def _of_agents(config: Config, root: Path) -> Iterator[Grant]:
             lines = [line for line in map(str.rstrip, text.splitlines()) if line.strip()]
             for number, line in enumerate(lines, 1):
                 yield Grant(relative(file, root), f"line {number}", line)
-
-
-_RUNNERS = {  # what each may be told to do; empty: anything
-    **dict.fromkeys(
-        "pytest py.test tox nox make gmake just rake rspec jest vitest mocha ava phpunit ctest mvn"
-        " mvnw gradle gradlew".split(),
-        "",
-    ),
-    "cargo": "test nextest check build clippy fmt",
-    "go": "test vet build",
-    "npm": "test t run run-script",
-    "pnpm": "test t run",
-    "yarn": "test run",
-    "bun": "test run",
-    "deno": "test task check lint",
-    "dotnet": "test build",
-    "swift": "test build",
-    "mix": "test compile",
-}
-_WRAPPERS = {"uv": "run", "poetry": "run", "pipenv": "run", "hatch": "run", "bundle": "exec"}
-_INTERPRETERS = frozenset("sh bash dash zsh ksh fish python node ruby perl php lua Rscript".split())
-_MODULES = frozenset("pytest unittest tox nox doctest".split())
-_VERSION = re.compile(r"[0-9.]+$")
-
-
-def runs_code_of(root: Path, argv: Sequence[str]) -> bool:
-    """True for a known test runner and for a script in the work tree; never for inline code."""
-    if not argv:
-        return False
-    name, rest = PurePath(argv[0]).name, tuple(argv[1:])
-    plain = _VERSION.sub("", name) or name
-    if plain in _INTERPRETERS:
-        if plain == "python" and rest[:1] == ("-m",):
-            return rest[1:2] != () and rest[1] in _MODULES
-        return bool(rest) and not rest[0].startswith("-") and _is_below(root, rest[0])
-    if name in _WRAPPERS:
-        is_plain = rest[:1] == (_WRAPPERS[name],) and not "".join(rest[1:2]).startswith("-")
-        return is_plain and runs_code_of(root, rest[1:])
-    if name in _RUNNERS:
-        return not _RUNNERS[name] or (rest != () and rest[0] in _RUNNERS[name].split())
-    return "/" in argv[0] and _is_below(root, argv[0])
-
-
-def _is_below(root: Path, word: str) -> bool:
-    try:
-        return (root / word).resolve().is_relative_to(root.resolve())
-    except (OSError, RuntimeError, ValueError):
-        return False

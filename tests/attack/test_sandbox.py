@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from ralphloop.proc.run import ourselves
+from tests.tools import is_there
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.tool("bwrap", optional=True)]
 WAYS_OUT = Path(__file__).with_name("ways_out")
 SYSTEM_PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or sys.executable
 BLOCK = """
@@ -34,14 +35,6 @@ HOME_FILES = (
     ".ssh/id_rsa .aws/credentials .config/gh/hosts.yml .gnupg/secring .mozilla/firefox/logins.json"
     " .local/state/ralph/trust .git-credentials .bash_history .bashrc .profile .claude/settings.json"
 ).split()
-
-
-def works() -> bool:
-    """True where bubblewrap makes a box on this machine."""
-    if not shutil.which("bwrap"):
-        return False
-    tried = ["bwrap", "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "true"]
-    return subprocess.run(tried, capture_output=True, check=False).returncode == 0
 
 
 @dataclass
@@ -168,7 +161,7 @@ ON = '[sandbox]\nmode = "on"\nnetwork = "none"\n'
 
 def refused(world: World) -> bool:
     """On a machine without a sandbox: a run that needs one does not begin, and says why."""
-    if works():
+    if is_there("bwrap"):
         return False
     done = world.ralph("run")
     assert done.returncode == 66
@@ -281,7 +274,7 @@ def test_strict_needs_a_sandbox_for_any_agent(world: World) -> None:
         'safety = "strict" needs a sandbox, and none works here: bubblewrap is not' in done.stderr
     )
     world.env = there
-    if not works():
+    if not is_there("bwrap"):
         return
     done = world.ralph("run")
     assert done.returncode == 0, done.stderr
@@ -374,7 +367,7 @@ def test_a_project_below_the_root_cannot_be_moved_aside(world: World) -> None:
     (below / "ralph.toml").write_text(text + ON)
     world.git("add", "--all")
     world.git("commit", "-qm", "below")
-    if not works():
+    if not is_there("bwrap"):
         return
     done = subprocess.run(
         [*ourselves(), "run"], cwd=below, env=world.env, capture_output=True, text=True, check=False
@@ -449,7 +442,7 @@ def test_a_linked_work_tree_can_be_worked_in(world: World) -> None:
     world.project("echo done > work.txt; echo x >> ../mine/.git/config", settings=ON)
     world.git("worktree", "add", "-q", "-b", "side", "../side")
     before = (world.root / ".git/config").read_text()
-    if not works():
+    if not is_there("bwrap"):
         return
     side = world.place / "code" / "side"
     done = subprocess.run(

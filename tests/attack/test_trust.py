@@ -14,7 +14,8 @@ import pytest
 
 from ralphloop.config.load import load_config
 from ralphloop.config.model import SECTIONS, settings
-from ralphloop.trust import HARMLESS, grants_of, runs_code_of
+from ralphloop.own_code import runs_code_of
+from ralphloop.trust import HARMLESS, grants_of
 from tests.hook.support import Box
 from tests.loop.projects import LIBRARY
 

@@ -45,6 +45,7 @@ def test_a_detached_run_imports_nothing_of_the_project(shadowed: Sandbox, tmp_pa
     assert not (tmp_path / "marker").exists()
 
 
+@pytest.mark.tool("tmux")
 def test_the_panes_of_tmux_import_nothing_of_the_project(shadowed: Sandbox, tmp_path: Path) -> None:
     """Loop and monitor are ours; without a terminal the run goes on in tmux."""
     shadowed.env = {"TMUX_TMPDIR": str(tmp_path), "TMUX": "", "TERM": "xterm"}

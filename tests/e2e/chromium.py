@@ -21,7 +21,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+from tests.tools import TOOLS
+
+NAMES = TOOLS["chromium"]
 FLAGS = (
     "--headless",
     "--no-sandbox",

@@ -6,7 +6,6 @@ called; so nothing leaves this machine, and what is asked is exactly what github
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from tests.github.hub import REPO, GitHub, Shop, pull
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.skipif(shutil.which("gh") is None, reason="gh is not installed (.ci/run does)"),
+    pytest.mark.tool("gh"),
 ]
 
 

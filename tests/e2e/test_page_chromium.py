@@ -22,7 +22,7 @@ from tests.ui.monitor_nights import RUN, Night, finished, running, stuck
 from tests.ui.report_nights import HOSTILE
 from tests.ui.test_report_model import multiply_iterations
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.tool("chromium")]
 LIVE = "document.getElementById('link').textContent === 'live'"
 ASKS = """
 if STORY == "US-1" and "in blue" not in PROMPT:

@@ -13,7 +13,7 @@ from ralphloop.ui.report.render import as_html
 from tests.e2e.chromium import Page, browser
 from tests.ui.report_nights import HOSTILE, Night, eventful, open_journal, story, story_list, told
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.tool("chromium")]
 PNG = b"\x89PNG\r\n\x1a\n"
 Told = Callable[[Journal], StoryList]
 

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-
 import pytest
 
 from tests.e2e.conftest import World
 from tests.e2e.model_server import ModelServer, read, say, shell, use
 from tests.e2e.projects import assert_done, claim, feature, project, story
+from tests.tools import is_there
 
-pytestmark = pytest.mark.e2e
-
-
-def _works() -> bool:
-    bwrap = shutil.which("bwrap")
-    if bwrap is None:
-        return False
-    tried = [bwrap, "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true"]
-    return subprocess.run(tried, capture_output=True, check=False).returncode == 0
+pytestmark = [pytest.mark.e2e, pytest.mark.tool("bwrap", "socat", optional=True)]
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
@@ -38,7 +28,7 @@ def test_a_story_in_the_sandbox(server: ModelServer, world: World, agent: str) -
         settings=f'[sandbox]\nnetwork = ["127.0.0.1:{port}"]\n',
         agent_env={"IS_SANDBOX": ""},
     )
-    if not _works():
+    if not is_there("bwrap"):
         assert made.ralph("run").returncode == 66
         return
     secret = world.home / ".ssh" / "id_ed25519"

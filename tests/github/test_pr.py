@@ -391,6 +391,7 @@ def test_a_refused_opening_says_that_the_branch_is_pushed(
     assert "work" in shop.heads()
 
 
+@pytest.mark.tool("gh", optional=True)
 def test_without_gh_it_is_said_where_to_get_it(shop: Shop, tmp_path: Path) -> None:
     """A machine without gh: exit 69, with the commands that install it."""
     tools = tmp_path / "tools"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 
@@ -170,7 +169,7 @@ def wait(box: Sandbox, *names: str) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bubblewrap here")
+@pytest.mark.tool("bwrap")
 def test_the_sandbox_holds_an_agent_in_its_lane(tmp_path: Path) -> None:
     """Neither the checkout nor another lane nor a branch can be written from inside."""
     root = tmp_path / "box" / "project"
@@ -189,8 +188,6 @@ done()
     toml.write_text(toml.read_text().replace("STATE", str(box.state)))
     box.git("commit", "-qam", "sandbox")
     done = box.run("--lanes", "1")
-    if "none works here" in done.text:
-        pytest.skip("no sandbox works on this machine")
     assert done.code == 0, done.text
     assert (box.root / "a.txt").read_text() != "0"
     assert not (box.root / "mine.txt").exists()

@@ -10,6 +10,7 @@ import pytest
 
 from tests.loop.projects import LIBRARY, Sandbox, sandbox
 
+pytestmark = pytest.mark.tool("bwrap", optional=True)
 OLD = ("--include-partial-messages", "--max-budget-usd", "--setting-sources", "--settings")
 PROGRAM = """\
 #!{python}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -140,7 +139,7 @@ def test_an_agent_that_changes_the_work_tree_is_not_believed(
     assert not (root / "prd.json").exists()
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+@pytest.mark.tool("bwrap")
 def test_in_a_sandbox_it_cannot_change_anything(tmp_path: Path, run_ralph: RunRalph) -> None:
     """The work tree is read-only there; the same agent's plan is used."""
     deed = [{"run": ["touch", "sneaky.py"]}, {"say": json.dumps(stories(CSV))}]

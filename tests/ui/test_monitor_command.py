@@ -170,6 +170,7 @@ def tmux(box: Sandbox) -> Iterator[Tmux]:
         subprocess.run(["tmux", "-S", socket, "kill-server"], capture_output=True, check=False)
 
 
+@pytest.mark.tool("tmux")
 def test_inside_tmux_the_window_is_split(box: Sandbox, tmux: Tmux) -> None:
     """The loop stays left, the monitor comes right and shows the run to its end."""
     where = ("-x", "180", "-y", "40", "-c", str(box.root))
@@ -186,6 +187,7 @@ def test_inside_tmux_the_window_is_split(box: Sandbox, tmux: Tmux) -> None:
     gone(lambda: "%1" in tmux.do("list-panes", "-t", "t", "-F", "#{pane_id}"))
 
 
+@pytest.mark.tool("tmux")
 def test_outside_tmux_both_get_a_session(box: Sandbox, tmux: Tmux) -> None:
     """A session of its own, the loop left and the monitor right; the exit code is the loop's."""
     script = f"unset TMUX TMUX_PANE; '{sys.executable}' -m ralphloop run --monitor; echo code=$?"
@@ -205,6 +207,7 @@ def test_outside_tmux_both_get_a_session(box: Sandbox, tmux: Tmux) -> None:
     assert box.passes() == {"US-1": True, "US-2": True}
 
 
+@pytest.mark.tool("tmux", optional=True)
 def test_without_tmux_the_words_say_what_to_do(box: Sandbox, tmp_path: Path) -> None:
     """How to install it, and that another terminal does as well; nothing is run."""
     tools = tmp_path / "bin"
@@ -217,6 +220,7 @@ def test_without_tmux_the_words_say_what_to_do(box: Sandbox, tmp_path: Path) -> 
     assert box.starts == 0
 
 
+@pytest.mark.tool("tmux")
 def test_a_mistake_is_told_before_a_session_is_opened(box: Sandbox) -> None:
     """What is wrong with the call is not hidden in a pane."""
     (box.root / "prd.json").write_text(json.dumps({"userStories": [{"id": ""}]}))

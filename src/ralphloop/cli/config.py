@@ -26,10 +26,11 @@ from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.seal import Belief, insist
 from ralphloop.loop.prepare import Options, Setup, prepare
-from ralphloop.night.look import look, story_file
-from ralphloop.proc.process_table import find_process, mark_on
-from ralphloop.project import Project, find_project
-from ralphloop.room import claim, refuse_links
+from ralphloop.night.look import found_story_file, look
+from ralphloop.proc.process_table import MARK_VARIABLE, find_process, mark_on
+from ralphloop.proc.tree import is_inside
+from ralphloop.project import RALPH_DIR, Project, find_project, tree_top
+from ralphloop.room import claim, common_place, refuse_links
 from ralphloop.stories.names import label
 from ralphloop.stories.source import load
 from ralphloop.text.plain import counted
@@ -165,7 +166,7 @@ def trusted_setup(options: Options) -> Setup:
 
 def agree_to(project: Project, prd: Path | None, *origins: str) -> None:
     """Who typed or made these wants them run; an agent that does so says yes to nothing."""
-    if not _marked():
+    if not _is_agents():
         mine = [one for one in _grants(project, prd) if one.origin in origins]
         agree(project.root, os.environ, mine)
 
@@ -216,7 +217,7 @@ def _adopt(project: Project, belief: Belief, *, yes: bool = False) -> None:
 def _grants(project: Project, prd: Path | None) -> tuple[Grant, ...]:
     loaded = load_config(project.root, env=os.environ)
     try:
-        stories = load(prd or story_file(project, None, loaded.config))
+        stories = load(prd or found_story_file(project, loaded.config))
     except InputError:
         return grants_of(loaded, project.root)  # without stories, or with a mistake a run names
     return grants_of(loaded, project.root, stories.list.stories, stories.path)
@@ -226,7 +227,7 @@ def _said_yes(lines: Iterable[str], question: str, *, given: bool = False) -> bo
     """A person's yes to what is shown, by an option or on a terminal that is no agent's."""
     if given:
         output.emit_lines(lines)
-    elif sys.stdin.isatty() and sys.stderr.isatty() and not _marked():
+    elif sys.stdin.isatty() and sys.stderr.isatty() and not _is_agents():
         for line in lines:
             output.note(line)
         return click.confirm(question, default=False, err=True)
@@ -250,21 +251,40 @@ def _lines(
             yield output.safe(f"  {origin}")
         if before := said_before(grant):
             yield output.safe(f"  - {before}")
-        yield output.safe(f"  {'+' if before else ' '} {grant.shown}")
+        instead = f"  (instead of {grant.instead})" if grant.instead else ""
+        yield output.safe(f"  {'+' if before else ' '} {grant.shown}{instead}")
 
 
-def _marked() -> bool:
-    """True below an agent of any run."""
+def _is_agents() -> bool:
+    """True below an agent of any run, and for what a run of this project has adopted."""
+    if os.environ.get(MARK_VARIABLE):
+        return True
     proc = find_process(os.getpid())
     while proc is not None and proc.pid > 1:
         if mark_on(proc.pid):
             return True
         proc = find_process(proc.parent)
-    return False
+    return any(map(_is_adopted, _own_directories(find_project())))
+
+
+def _is_adopted(directory: Path) -> bool:
+    """True where the run that holds the directory is above us, in another session than ours."""
+    holder = live_holder(directory, time.time())
+    if holder is None or holder.is_lease or holder.host != os.uname().nodename:
+        return False  # in a session person and agent use the same terminal
+    return is_inside(holder.run, holder.pid)
+
+
+def _own_directories(project: Project) -> Iterator[Path]:
+    """Where a run that works here may be held: this project, or the checkout that lanes are of."""
+    yield project.directory
+    root = project.root.resolve()
+    checkout = common_place(root).parent
+    yield checkout / root.relative_to(tree_top(root).resolve()) / RALPH_DIR
 
 
 def insist_on_person(refusal: str = "an agent cannot agree to what a repository may run") -> None:
-    """End here below an agent of any run."""
-    if _marked():
+    """End here for an agent of any run."""
+    if _is_agents():
         step = "End your turn and say in RECOMMENDATION what a person should look at."
         raise UsageError(refusal, step)

@@ -36,7 +36,7 @@ from ralphloop.journal.database import belief_in
 from ralphloop.journal.lock import live_holder, tree_holder
 from ralphloop.journal.records import RunRecord
 from ralphloop.journal.seal import Belief
-from ralphloop.loop.confine import NoSandbox, working_box
+from ralphloop.loop.confine import NoSandbox, wanted, working_box
 from ralphloop.loop.prepare import open_repository
 from ralphloop.night.look import reading, story_file
 from ralphloop.notify.notifier import unsendable
@@ -198,21 +198,21 @@ def _checks(
 
 def _sandbox(project: Project, config: Config, env: Mapping[str, str]) -> Sign:
     """Whether a box works here, by trying one around `true`; nothing of the project is started."""
-    mode, strict = config.sandbox.mode, config.agent.safety == "strict"
-    demanded = strict or mode == "on"
+    mode, why = wanted(config, env)
+    demanded = mode == "on"
     try:
         working_box(config, project, open_repository(project.root), env)
     except NoSandbox as error:
-        wanted = Level.WARNING if mode == "auto" else Level.INFO
-        words = f"none works here: {error.message}"
-        return Sign("sandbox", Level.ERROR if demanded else wanted, words, error.next_step)
+        level = Level.WARNING if mode == "auto" else Level.INFO
+        words = f"none works here: {error.message}" + (f" ({why})" if why else "")
+        return Sign("sandbox", Level.ERROR if demanded else level, words, error.next_step)
     except RalphError as error:
         return Sign("sandbox", Level.ERROR, error.message, error.next_step, error.exit_code)
-    if not demanded and mode == "off":
+    if mode == "off":
         fix = '[sandbox] mode = "auto" confines the agent, the checks and git\'s hooks'
         return Sign("sandbox", Level.INFO, "bubblewrap works here and is not used", fix)
-    why = "on, because of safety" if strict else f"mode = {mode}"
-    return Sign("sandbox", Level.OK, f"bubblewrap works ({why})")
+    because = "on, because of safety" if config.agent.safety == "strict" else f"mode = {mode}"
+    return Sign("sandbox", Level.OK, f"bubblewrap works ({because})")
 
 
 def _journal(project: Project) -> tuple[RunRecord | None, Sign]:

@@ -10,6 +10,7 @@ import click
 from msgspec.structs import replace
 
 from ralphloop.cli import output
+from ralphloop.cli.config import insist_on_person
 from ralphloop.cli.given import DefaultGroup, json_option
 from ralphloop.config.load import load_config
 from ralphloop.core.totals import cost_words
@@ -26,7 +27,6 @@ from ralphloop.project import Project, find_project
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted, one_line
 
-_MADE_FOR_AGENTS = "RALPH_AGENT_MARK"  # in the environment of everything an agent starts
 _NONE_YET = (
     "Nothing yet. `ralph stats` counts what was captured; patterns come out of several stories."
 )
@@ -192,8 +192,7 @@ def undo(ids: tuple[str, ...]) -> None:
 
 def _person() -> Project:
     """The project, for a person who decides."""
-    if os.environ.get(_MADE_FOR_AGENTS):
-        raise UsageError("only a person decides what is trusted", "run it outside of the agent")
+    insist_on_person("only a person decides what is trusted")
     return find_project()
 
 

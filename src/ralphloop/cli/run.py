@@ -35,6 +35,7 @@ from ralphloop.repo.private_git import make_directory
 from ralphloop.stories.names import quoted
 from ralphloop.text.command_line import NO_SHELL, word_for_a_shell
 from ralphloop.text.plain import one_line
+from ralphloop.trust import refuse_places
 
 _LONGEST_TITLE = 72
 _MOST_WORDS = 100_000
@@ -106,7 +107,9 @@ def run(cb_status: bool, dry_run: bool, monitor: bool, detach: bool, **wanted: o
         if ended is not None:
             return ended
     if dry_run:
-        show_plan(prepare(options))
+        setup = prepare(options)
+        refuse_places(setup.lacking())
+        show_plan(setup)
         return ExitCode.COMPLETE
     return run_here(options)
 

@@ -53,6 +53,8 @@ def stories(ctx: click.Context, as_json: bool) -> None:
     night = look_at_list(find_project())
     found, errands = night.story_list, night.errands
     if found is None and not errands and night.stories_problem:
+        if night.run is None:
+            _file()  # says it itself where the list may not be opened
         step = "`ralph init` makes a story list; `ralph doctor` checks one."
         raise InputError(night.stories_problem, step)
     if found is None and not errands:

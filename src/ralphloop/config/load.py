@@ -34,6 +34,7 @@ class LoadedConfig(msgspec.Struct, frozen=True):
     config: Config
     origins: dict[str, str]  # dotted name → "default", a file, "environment NAME" or "flag"
     notes: tuple[str, ...] = ()  # what the project wanted and did not get
+    without: Config = Config()  # what would hold without the project's file: ours, and the user's
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -59,12 +60,13 @@ def check_config(
     layers = _Layers(Config())
     if own := user_file(env):
         layers.add_file(own, str(own))
-    ceiling, whose = layers.config.agent.safety, layers.origins["agent.safety"]
+    without = layers.config
+    ceiling, whose = without.agent.safety, layers.origins["agent.safety"]
     layers.add_file(root / CONFIG_NAME, CONFIG_NAME, tree_top(root))
     notes = layers.hold_safety(ceiling, whose) if whose != DEFAULT else ()
     layers.add_environment(env)
     layers.add_flags(flags or {})
-    loaded = LoadedConfig(layers.config, layers.origins, notes)
+    loaded = LoadedConfig(layers.config, layers.origins, notes, without)
     return loaded, tuple(layers.problems or _contradictions(loaded, root))
 
 

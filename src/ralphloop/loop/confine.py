@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -36,11 +37,25 @@ _KEYS = (
     " .config/rclone .config/sops .password-store .local/share/keyrings .vault-token .netrc"
     " .git-credentials .config/git/credentials .pypirc .terraform.d .config/containers"
     " .bash_history .zsh_history .python_history .psql_history .node_repl_history"
+    # package registries
+    " .npmrc .yarnrc.yml .cargo/credentials .cargo/credentials.toml .m2/settings.xml"
+    " .m2/settings-security.xml .gradle/gradle.properties .gem/credentials .bundle/config"
+    " .composer/auth.json .config/composer/auth.json .config/pip .pip"
+    # databases, clouds, code hosts, models
+    " .pgpass .my.cnf .mylogin.cnf .config/doctl .config/hcloud .config/linode-cli .fly .oci"
+    " .ibmcloud .s3cfg .boto .databrickscfg .snowsql .config/stripe .config/netlify .vercel"
+    " .local/share/com.vercel.cli .subversion/auth .config/github-copilot .config/glab-cli"
+    " .config/tea .kaggle .cache/huggingface/token .huggingface/token"
+    # passwords, mail, what was typed, and what ralph is told by the person
+    " .config/keepassxc .config/1Password .authinfo .authinfo.gpg .msmtprc .mbsyncrc"
+    " .local/share/fish/fish_history .mysql_history .sqlite_history .rediscli_history"
+    " .irb_history .config/ralph"
 ).split()
 _BROWSERS = (
     ".mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware"
     " .config/microsoft-edge .config/vivaldi .config/opera .cache/mozilla .cache/google-chrome"
-    " .cache/chromium snap/firefox snap/chromium .var/app"
+    " .cache/chromium snap/firefox snap/chromium .var/app .librewolf .cache/librewolf"
+    " .config/Slack .config/discord .config/Signal"
 ).split()
 _ENGINES = ".colima .lima .orbstack .rd .minikube .local/share/containers".split()
 _NEEDED = ("/run/current-system", "/run/opengl-driver", "/run/wrappers", "/run/nscd")
@@ -48,7 +63,7 @@ _GIT_STARTS = ("config", "config.worktree", "commondir", "gitdir", "hooks", "inf
 _MOST_SIBLINGS = 400
 _TRY_S = 20.0
 _FIRST_FREE = 1024  # port that anybody may listen on
-_INSTALL = "install bubblewrap with your package manager (Linux only)"
+_INSTALL = "apt install bubblewrap; dnf and pacman call it the same (Linux only)"
 _UNCONFINED = "not confined: the agent, the checks and git's hooks have your own rights ({})"
 _KERNEL = (
     "let this user make namespaces (AppArmor: kernel.apparmor_restrict_unprivileged_userns;"
@@ -58,7 +73,8 @@ _KERNEL = (
 
 def confine(setup: Setup) -> Setup:
     """The same with its boxes, or without and with the reason; raises where that will not do."""
-    config, mode, why = setup.config, *_wanted(setup)
+    config = setup.config
+    mode, why = wanted(config, setup.options.env)
     if mode == "off":
         return msgspec.structs.replace(setup, confined=_UNCONFINED.format(why or "[sandbox] mode"))
     try:
@@ -92,15 +108,23 @@ class NoSandbox(RalphError):
     """None works on this machine."""
 
 
-def _wanted(setup: Setup) -> tuple[SandboxMode, str]:
+class Wanted(NamedTuple):
     """Whether there has to be a sandbox, and who says so."""
-    strict = any(worker.config.safety == "strict" for worker in setup.workers)
-    mode = setup.config.sandbox.mode
-    if not strict or mode == "on":
-        return mode, 'sandbox.mode = "on"' if mode == "on" else ""
-    if word := outer_sandbox({**setup.options.env, **setup.config.agent.env}):
-        return mode, f"{word}=1 says that this machine is a sandbox"
-    return "on", 'safety = "strict"'
+
+    mode: SandboxMode
+    why: str = ""
+
+
+def wanted(config: Config, env: Env) -> Wanted:
+    """What the settings ask for; a machine that is a sandbox itself needs none for `strict`."""
+    mode = config.sandbox.mode
+    if mode == "on":
+        return Wanted(mode, 'sandbox.mode = "on"')
+    if config.agent.safety != "strict":
+        return Wanted(mode)
+    if word := outer_sandbox({**env, **config.agent.env}):
+        return Wanted(mode, f"{word}=1 says that this machine is a sandbox")
+    return Wanted("on", 'safety = "strict"')
 
 
 def _tried(box: Box, cwd: Path) -> Box:

@@ -37,9 +37,11 @@ from ralphloop.loop.steadily import steadily
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.snapshot import Change, Snapshot
 from ralphloop.repo.work_tree import project_prefix
+from ralphloop.text.diffs import diff_parts
 from ralphloop.text.plain import one_line, some
 
-_LONGEST_DIFF = 400_000
+_LONGEST_DIFF = 400_000  # characters of a change that a doubter is given at a time
+_MOST_PARTS = 25
 _LONGEST_WORDS = 2_000
 _LARGEST_SCRIPT = 256 * 1024
 _LOOKED_BACK = 20  # iterations
@@ -320,21 +322,23 @@ def opinions(runner: Runner, begun: Round, after: Snapshot) -> Steps[tuple[str, 
     if story is None:
         return ()
     start = runner.measure.known(begun.story_began)
-    args = ("diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", start.tree, after.tree)
-    diff = runner.measure.git().attempt(*args).stdout[:_LONGEST_DIFF].decode("utf-8", "replace")
+    # As text whatever the repository says of its files: attributes are the agent's to write.
+    args = ("diff-tree", "-r", "-p", "--text", "--no-ext-diff", "--no-textconv")
+    shown = runner.measure.git().attempt(*args, start.tree, after.tree)
+    parts = diff_parts(shown.stdout.decode("utf-8", "replace"), _LONGEST_DIFF)
     given = {
         "v": 1,
         "story": {"id": story.id, "title": story.title, "description": story.description},
         "criteria": story.criteria,
-        "diff": diff,
+        "parts": len(parts),
     }
 
-    def asked(argv: tuple[str, ...], gone: Callable[[], bool]) -> str:
+    def asked(argv: tuple[str, ...], part: int, gone: Callable[[], bool]) -> str:
         left = runner.patience.left() if runner.patience else timeout
         ended = run_confined(  # an agent may have written what it runs
             check_of(argv, min(left, timeout), runner.setup.check_box),
             runner.setup.project.root,
-            stdin=msgspec.json.encode(given),
+            stdin=msgspec.json.encode({**given, "part": part, "diff": parts[part - 1]}),
             keep=_LONGEST_WORDS * 4,
             stop=lambda: gone() or runner.stop.requested,
         )
@@ -343,8 +347,13 @@ def opinions(runner: Runner, begun: Round, after: Snapshot) -> Steps[tuple[str, 
         return one_line(words, _LONGEST_WORDS) if doubts else ""
 
     for argv in runner.config.checks.doubt:
-        if words := (yield from aside(partial(asked, argv))):
-            said.append(f"{DOUBT}{check_of(argv).name}: {words}")
+        for part in range(1, min(len(parts), _MOST_PARTS) + 1):
+            if words := (yield from aside(partial(asked, argv, part))):
+                said.append(f"{DOUBT}{check_of(argv).name}: {words}")
+                break  # one doubt is enough
+    if runner.config.checks.doubt and (shown.returncode or len(parts) > _MOST_PARTS):
+        size = f"{len(shown.stdout) / 1_000_000:.1f} MB"
+        said.append(f"{DOUBT}the change ({size}) is too large to be shown to a doubter whole")
     return tuple(said)
 
 

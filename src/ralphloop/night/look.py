@@ -36,6 +36,7 @@ from ralphloop.stories.graph import plan
 from ralphloop.stories.source import find_source, load
 from ralphloop.text.durations import iso
 from ralphloop.text.plain import counted, some
+from ralphloop.trust import insist_on_place
 
 _EVENT_PAGE = 2_000
 _MOST_EVENTS = 100_000  # a night of ten thousand iterations; what a person did is early or rare
@@ -188,9 +189,19 @@ def listed(project: Project, run: RunRecord | None, config: Config) -> Listed:
 
 
 def story_file(project: Project, run: RunRecord | None, config: Config) -> Path:
-    """The story file of the run, else the one a run would find."""
-    named = project.root / (run.prd_path if run else config.stories.prd)
-    return named if run or named.exists() else find_source(project.root)
+    """The story file of the run, else the one a run would find, if it may be opened."""
+    if run is not None:
+        return project.root / run.prd_path
+    path = found_story_file(project, config)
+    loaded, _ = check_config(project.root, env=os.environ)
+    insist_on_place(loaded, project.root, path, os.environ)
+    return path
+
+
+def found_story_file(project: Project, config: Config) -> Path:
+    """The story file that a run would find, wherever the repository leads."""
+    named = project.root / config.stories.prd
+    return named if named.exists() else find_source(project.root)
 
 
 def stories_of(

@@ -42,6 +42,11 @@ _LAST_SIGNAL = 64
 _REFUSED = LazyRegex(r"Read-only file system|Permission denied|EROFS|EACCES")
 _PATH = LazyRegex(r"(?<![\w./~-])/(?:[\w.@+,~-]{1,255}/){0,40}[\w.@+,~-]{1,255}")
 _SYSTEM = ("/bin/", "/boot/", "/dev/", "/etc/", "/lib", "/proc/", "/sbin/", "/sys/", "/usr/")
+# Below the home directory: what decides who comes in, what is started, and what ralph believes.
+_NEVER_WRITTEN = (
+    ".ssh .gnupg .aws .config/ralph .config/autostart .config/systemd .config/git"
+    " .local/state/ralph"
+).split()
 _MOST_REFUSED = 5
 _LOOKED_AT = 256 * 1024
 
@@ -85,7 +90,7 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
             elif places[path] is Place.WRITE:
                 words += ["--bind", path, path]
             else:
-                seen = os.devnull if places[path] is Place.BLANK else path
+                seen = _blank_for(path) if places[path] is Place.BLANK else path
                 words += ["--ro-bind", seen, path]
         if self.relay:
             # Ports below 1024 may be listened on there: the network is the program's own.
@@ -183,10 +188,32 @@ def refused_paths(text: str, box: Box) -> list[str]:
 
 
 def in_words(refused: Sequence[str]) -> list[str]:
-    """What was refused, each with the line that would allow it."""
+    """What was refused, each with the line that would allow it; some things nobody should allow."""
     said = []
     for path in refused:
         fact = f"the sandbox kept {path} from being written"
-        line = f'[sandbox] write = ["{PurePosixPath(path).parent}"]'
-        said.append(fact if path.startswith(_SYSTEM) else f"to allow it: {line} ({fact})")
+        directory = PurePosixPath(path).parent
+        if path.startswith(_SYSTEM) or _is_never_to_be_written(directory):
+            said.append(fact)
+        else:
+            said.append(f'to allow it: [sandbox] write = ["{directory}"] ({fact})')
     return said
+
+
+def _is_never_to_be_written(directory: PurePosixPath) -> bool:
+    """True for what we would run or believe outside of the box, and for what lies around it."""
+    home = Path(os.environ.get("HOME") or "/")
+    ours = [Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[1], home]
+    ours += [Path(place) for place in os.environ.get("PATH", "").split(":") if place]
+    kept = [*ours, *(path.resolve() for path in ours)]
+    if any(PurePosixPath(path).is_relative_to(directory) for path in kept):
+        return True
+    kept = [path for path in kept if path not in (home, home.resolve())]
+    kept += [home / word for word in _NEVER_WRITTEN]
+    return any(directory.is_relative_to(path) for path in kept)
+
+
+def _blank_for(path: str) -> str:
+    """What stands in the place of a hidden file: nothing, in a form its readers understand."""
+    blank = Path(__file__).parent / "blank" / f"blank{PurePosixPath(path).suffix}"
+    return str(blank) if blank.exists() else os.devnull
