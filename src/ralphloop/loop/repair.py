@@ -53,6 +53,7 @@ def put_back_own_files(runner: Runner) -> None:
         deleted = runner.lock.renew_if_deleted(runner.clock())
     if runner.journal.put_back_if_deleted() or deleted:
         private_git.prepare(project.directory / "objects")
+        runner.put_back += 1
         gone = "the journal was put back, transcripts and reports are gone"
         runner.remarks = (*runner.remarks, f"{project.directory.name} was deleted: {gone}")
 

@@ -42,6 +42,7 @@ _NOT_RUN = CheckResult(
     output_tail="not run: nobody has said yet that this `verify` command may be run here."
     " A person looks at it and says yes with: ralph trust",
 )
+CLEANED_UP = "a check removes what git ignores, and .ralph with it"
 Sink = Callable[[LoopEvent], None]  # whoever wants to see events; it must not raise
 Tell = Callable[[str], None]  # words for whoever started the run
 
@@ -103,6 +104,8 @@ class Runner(msgspec.Struct):
     left_lane: Callable[[], str] = str  # what the agent did outside of its lane, in words
     share: Callable[[float], float] | None = None  # of the money left, where others start beside us
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran, for its record
+    put_back: int = 0  # how often our own directory had to be put back
+    checks_clean_up: bool = False  # a check removes what git ignores, our own directory with it
 
     @property
     def config(self) -> Config:
@@ -182,7 +185,7 @@ class Runner(msgspec.Struct):
         def stopped(gone: Callable[[], bool]) -> bool:
             return gone() or (self.stop.requested and not to_the_end)
 
-        turn = None
+        turn, put_back = None, self.put_back
         if self.setup.shares and wanted and (turn := (yield from self._turn(stopped))) is None:
             return ()
         try:
@@ -190,7 +193,18 @@ class Runner(msgspec.Struct):
         finally:
             if turn is not None:
                 turn.release()
+        if wanted:
+            self._look_after_checks(put_back)
         return (*ran, _NOT_RUN) if untrusted and len(ran) == len(wanted) else ran
+
+    def _look_after_checks(self, put_back: int) -> None:
+        """Have our own directory again where a check removed it, and know that one does."""
+        from ralphloop.loop.repair import put_back_own_files
+
+        put_back_own_files(self)
+        if self.put_back > put_back:
+            self.checks_clean_up = True
+            self.measure.tree()  # what was measured before is written down again
 
     def _turn(self, stopped: Callable[[Callable[[], bool]], bool]) -> Steps[KernelLock | None]:
         """The turn to run checks in a work tree with others; a wait for it is told."""
