@@ -58,8 +58,10 @@ async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell
         yard.hold = lambda place: locks.enter_context(hold(place.root / RALPH_DIR))
 
         async def work(runner: Runner) -> Decision:
-            decision = await Coordinator(yard).run()
-            yard.close()
+            try:
+                decision = await Coordinator(yard).run()
+            finally:
+                yard.close()
             runner.forget()
             return decision
 

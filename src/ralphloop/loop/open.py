@@ -112,7 +112,9 @@ async def attended(runner: Runner, loop: Callable[[Runner], Awaitable[Decision]]
         decision = unless_taken_away(decision, runner.story_list(), runner.session.stories)
     except RalphError as error:
         failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
-        end_run(runner, failed, publish=False)
+        with suppress(RalphError):  # what went wrong first is what is said
+            end_run(runner, failed, publish=False)
+        runner.measure.close()
         raise
     finally:
         attending.cancel()
