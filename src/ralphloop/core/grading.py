@@ -13,6 +13,7 @@ from ralphloop.text.plain import some
 
 VERIFY = "verify"  # the name of the check that is a story's own command
 UNCHANGED = "nothing changed since the story began"
+HOLLOW = "nothing but new files without content since the story began"
 DOUBT = "doubt of "  # how a finding begins whose words are another command's
 
 
@@ -33,6 +34,7 @@ class Proof(Value, kw_only=True):
     claimed: bool
     already_done: bool = False  # the agent says the work was there before
     changed: bool = True  # something changed since the story began
+    hollow: bool = False  # and that is new files with nothing in them, no more
     checks: tuple[CheckResult, ...] = ()  # its own command among them
     tolerated: tuple[str, ...] = ()  # checks that are red only in ways they were before
     verify_was: CheckStatus | None = None  # before the story's first start; None: not known
@@ -65,6 +67,8 @@ def judge_story(proof: Proof) -> StoryVerdict:
         return _no(*(f"{name} failed" for name in red))
     if not (proof.changed or proof.already_done or proof.verify_turned_green):
         return _no(UNCHANGED)
+    if proof.hollow and not (proof.already_done or _shows_something(proof)):
+        return _no(HOLLOW)
     if made_up := proof.trial.contradictions:
         return _no(*made_up, asked=made_up)
     trial, look_at = proof.trial, proof.trial.look_at
@@ -76,6 +80,13 @@ def judge_story(proof: Proof) -> StoryVerdict:
     if findings or (proof.changed_tests == "review" and look_at):
         return _yes(proof, Grade.NEEDS_REVIEW, *(findings or look_at))
     return _graded(proof)
+
+
+def _shows_something(proof: Proof) -> bool:
+    """Whether anything is green with a story without content that was not there without it."""
+    trial = proof.trial
+    new_tests = trial.proven or trial.vacuous or trial.unloadable or trial.unseen
+    return proof.verify_turned_green or bool(proof.turned_green) or bool(new_tests)
 
 
 def is_green(proof: Proof) -> bool:

@@ -83,6 +83,7 @@ def proof_of(start: Start, said: Analysis, evidence: Evidence, policy: Policy) -
         claimed=said.story_claimed,
         already_done=said.already_done,
         changed=evidence.tree is None or began != evidence.tree,
+        hollow=evidence.hollow,
         checks=evidence.checks or (),
         tolerated=evidence.comparison.tolerated,
         verify_was=verify_was(start.state, start.story) if start.story else None,

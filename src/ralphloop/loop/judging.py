@@ -81,7 +81,8 @@ def judge(
             found = yield from _checked(runner, begun)
         elif need is Need.DOUBTS:
             doubts = (*measured.doubts, *beside_the_tests(runner, begun, measured.after, evidence))
-            found = {"doubts": tuple(dict.fromkeys(doubts))}
+            hollow = _is_hollow(runner, begun, measured.after)
+            found = {"doubts": tuple(dict.fromkeys(doubts)), "hollow": hollow}
         elif need is Need.OPINIONS:
             found = {"opinions": (yield from opinions(runner, begun, measured.after))}
         elif disturbed:
@@ -173,6 +174,13 @@ def _checked(runner: Runner, begun: Round) -> Steps[dict[str, object]]:
         "checks_cut": runner.stop.requested and len(checks) < wanted,
         "comparison": compare(frozen.baseline, checks, runner.config.checks.baseline),
     }
+
+
+def _is_hollow(runner: Runner, begun: Round, after: Snapshot) -> bool:
+    """Whether all that the story did is to make files without content."""
+    measure = runner.measure
+    start = measure.known(begun.story_began)
+    return measure.are_empty(measure.changes(start.tree, after.tree))
 
 
 def beside_the_tests(
