@@ -165,3 +165,51 @@ def test_lanes_on_another_file_system_are_proven_as_well(tmp_path: Path, elsewhe
     done = box.run("--lanes", "1", "--max-iterations", "3")
     assert done.code == 0, told(done)
     assert "US-1 passed (verified)" in done.text, told(done)
+
+
+def test_a_check_that_removes_what_git_ignores_ends_no_night(tmp_path: Path) -> None:
+    """Our directory goes with it: it is put back, that is said, and nothing is exchanged there."""
+    agent = f"{HALVES}write('tests/test_halve.py', {HALVE_TEST!r})\nwrite(STORY)\ndone()"
+    box = sandbox(
+        tmp_path,
+        agent,
+        stories=2,
+        checks=[["git", "clean", "-fdXq"], *UNITTEST],
+        files=PLAIN_FILES,
+        toml=ALWAYS,
+    )
+    done = box.run("--max-iterations", "4")
+    assert done.code == 0, told(done)
+    assert box.starts == 2
+    assert "a check removes what git ignores, and .ralph with it" in done.text
+    assert box.git("status", "--porcelain") == ""
+    assert len(box.records()) == 2
+    assert any("not tried: a check removes" in it for it in box.records()[0].verdict.remarks)
+    assert box.run("--continue").code == 0
+
+
+CLEANS = """
+import shutil, unittest
+from pkg import mod
+
+class Halve(unittest.TestCase):
+    def test_halves(self):
+        if not hasattr(mod, "halve"):
+            shutil.rmtree(".ralph")
+        self.assertEqual(mod.halve(4), 2)
+"""
+
+
+def test_files_that_are_lost_with_our_directory_are_named(tmp_path: Path) -> None:
+    """Removed only while files are exchanged, it takes them along: said plainly, and one goes on."""
+    agent = f"{HALVES}write('tests/test_halve.py', {CLEANS!r})\ndone()"
+    box = sandbox(tmp_path, agent, checks=UNITTEST, files=PLAIN_FILES, toml=ALWAYS)
+    done = box.run("--max-iterations", "3")
+    assert done.code == 66, told(done)
+    assert "while files of the story were exchanged: pkg/mod.py cannot be brought back" in done.text
+    settings = box.root / "ralph.toml"
+    settings.write_text(settings.read_text().replace('"always"', '"off"'))
+    box.git("commit", "-q", "-m", "as advised", "ralph.toml")
+    again = box.run("--continue")
+    assert again.code == 0, told(again)
+    assert box.git("show", "HEAD:pkg/mod.py") == NEW_PKG.strip()

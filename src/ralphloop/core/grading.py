@@ -18,6 +18,7 @@ SENT_BACK_TOLD = (
     "This is the very change that a person sent back: not one line differs. Do what they asked for"
     " instead. Where it is right as it is, report BLOCKED and say why: only they can accept it."
 )
+HOLLOW = "nothing but new files without content since the story began"
 DOUBT = "doubt of "  # how a finding begins whose words are another command's
 
 
@@ -39,6 +40,7 @@ class Proof(Value, kw_only=True):
     already_done: bool = False  # the agent says the work was there before
     changed: bool = True  # something changed since the story began
     sent_back: bool = False  # its change is one that a person sent back
+    hollow: bool = False  # and that is new files with nothing in them, no more
     checks: tuple[CheckResult, ...] = ()  # its own command among them
     tolerated: tuple[str, ...] = ()  # checks that are red only in ways they were before
     verify_was: CheckStatus | None = None  # before the story's first start; None: not known
@@ -65,6 +67,11 @@ class StoryVerdict(Value, kw_only=True):
 
 
 def judge_story(proof: Proof) -> StoryVerdict:
+    return _not_done(proof) or _judge_done(proof)
+
+
+def _not_done(proof: Proof) -> StoryVerdict | None:
+    """Why there is nothing to be judged; None where there is."""
     if not proof.claimed:
         return _no("the agent does not call it done")
     if red := _red(proof):
@@ -73,6 +80,13 @@ def judge_story(proof: Proof) -> StoryVerdict:
         return _no(UNCHANGED)
     if proof.sent_back:
         return _no(SENT_BACK, asked=(SENT_BACK_TOLD,))
+    if proof.hollow and not (proof.already_done or _shows_something(proof)):
+        return _no(HOLLOW)
+    return None
+
+
+def _judge_done(proof: Proof) -> StoryVerdict:
+    """What green work is worth, and what its agent has to answer for."""
     if made_up := proof.trial.contradictions:
         return _no(*made_up, asked=made_up)
     trial, look_at = proof.trial, proof.trial.look_at
@@ -84,6 +98,13 @@ def judge_story(proof: Proof) -> StoryVerdict:
     if findings or (proof.changed_tests == "review" and look_at):
         return _yes(proof, Grade.NEEDS_REVIEW, *(findings or look_at))
     return _graded(proof)
+
+
+def _shows_something(proof: Proof) -> bool:
+    """Whether anything is green with a story without content that was not there without it."""
+    trial = proof.trial
+    new_tests = trial.proven or trial.vacuous or trial.unloadable or trial.unseen
+    return proof.verify_turned_green or bool(proof.turned_green) or bool(new_tests)
 
 
 def is_green(proof: Proof) -> bool:

@@ -237,6 +237,7 @@ class Evidence(Value, kw_only=True):
     changed: ChangedFiles = ChangedFiles()
     comparison: Comparison = Comparison()
     checks_cut: bool = False  # stopped before all of them had run
+    hollow: bool = False  # all that changed since the story began are new files without content
     doubts: tuple[str, ...] | None = None  # what it did to stories, settings, history, scripts
     work: str = ""  # what the story's own change is known by; empty: none, or nobody knows
     trial: Trial | None = None  # what its tests say crosswise

@@ -86,6 +86,7 @@ def proof_of(start: Start, said: Analysis, evidence: Evidence, policy: Policy) -
         already_done=said.already_done,
         changed=evidence.tree is None or began != evidence.tree,
         sent_back=bool(evidence.work) and evidence.work in start.state.rejected,
+        hollow=evidence.hollow,
         checks=evidence.checks or (),
         tolerated=evidence.comparison.tolerated,
         verify_was=verify_was(start.state, start.story) if start.story else None,

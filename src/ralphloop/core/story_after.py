@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from ralphloop.core.grading import UNCHANGED
+from ralphloop.core.grading import HOLLOW, UNCHANGED
 from ralphloop.core.iteration import AddProgress, Assessment
 from ralphloop.core.model import TOKENS, CheckResult, CheckStatus, Outcome, Response, Usage
 from ralphloop.core.policy import REFUSALS, Share
@@ -86,6 +86,8 @@ def _told(one: Assessment, unclaimed: int) -> Iterator[str]:
         yield f"The last run was stopped before it was through: {said}"
     if UNCHANGED in one.verdict.reasons:
         yield f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
+    if HOLLOW in one.verdict.reasons:
+        yield f"The story was claimed, but there is {HOLLOW}. Do what the story asks for."
     if one.moved.treading:
         yield f"{one.moved.reasons[0]}. That counts as no progress."
     if one.evidence.checks and not one.analysis.claims_done:

@@ -73,8 +73,10 @@ async def run_in_lanes(
         yard.hold = lambda place: locks.enter_context(hold(place.root / RALPH_DIR))
 
         async def work(runner: Runner) -> Decision:
-            decision = await Coordinator(yard).run()
-            yard.close()
+            try:
+                decision = await Coordinator(yard).run()
+            finally:
+                yard.close()
             runner.forget()
             return decision
 

@@ -18,7 +18,7 @@ import msgspec
 from ralphloop.core.events import IterationFinished, StoryBlocked, StorySetAside
 from ralphloop.core.grading import DOUBT, VERIFY
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import CheckResult, CheckStatus, Evidence, Outcome, StoryList, Value
+from ralphloop.core.model import CheckStatus, Evidence, Outcome, StoryList, Value
 from ralphloop.core.planning import facts_of
 from ralphloop.core.progress import footprint, is_trodden
 from ralphloop.core.proof import Trial
@@ -113,8 +113,11 @@ def _judge(
             found = yield from _checked(runner, begun)
         elif need is Need.DOUBTS:
             doubts = (*measured.doubts, *beside_the_tests(runner, begun, measured.after, evidence))
-            work = _known_by(runner, begun, measured.after)
-            found = {"doubts": tuple(dict.fromkeys(doubts)), "work": work}
+            found = {
+                "doubts": tuple(dict.fromkeys(doubts)),
+                "work": _known_by(runner, begun, measured.after),
+                "hollow": _is_hollow(runner, begun, measured.after),
+            }
         elif need is Need.OPINIONS:
             found = {"opinions": (yield from opinions(runner, begun, measured.after))}
         elif disturbed:
@@ -238,10 +241,11 @@ def _checked(runner: Runner, begun: Round) -> Steps[dict[str, object]]:
     }
 
 
-def _newest_checks(runner: Runner) -> tuple[CheckResult, ...]:
-    """What the checks showed of the last story that passed in this run."""
-    newest = runner.journal.latest_iterations(runner.run, _LOOKED_BACK)
-    return next((it.checks for it in newest if it.record.verdict.passed), ())
+def _is_hollow(runner: Runner, begun: Round, after: Snapshot) -> bool:
+    """Whether all that the story did is to make files without content."""
+    measure = runner.measure
+    start = measure.known(begun.story_began)
+    return measure.are_empty(measure.changes(start.tree, after.tree))
 
 
 def beside_the_tests(

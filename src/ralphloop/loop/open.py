@@ -126,7 +126,9 @@ async def attended(runner: Runner, loop: Callable[[Runner], Awaitable[Decision]]
         return ended
     except RalphError as error:
         failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
-        end_run(runner, failed, publish=False)
+        with suppress(RalphError):  # what went wrong first is what is said
+            end_run(runner, failed, publish=False)
+        runner.measure.close()
         raise
     finally:
         attending.cancel()

@@ -24,7 +24,7 @@ from ralphloop.errors import (
 )
 from ralphloop.journal.lock import neighbours
 from ralphloop.loop.before import results_to_keep
-from ralphloop.loop.runner import Runner
+from ralphloop.loop.runner import CLEANED_UP, Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.checks import behaves, cannot_start, check_of, last_lines, why_red
 from ralphloop.repo.named import CANARY, sweep
@@ -33,6 +33,7 @@ from ralphloop.text.plain import one_line, some
 
 _MOST_TESTS = 5
 _LONGEST_QUESTION = 800
+_SPARE = "no experiments are made then; let it spare ours: git clean -fdX -e '!.ralph/'"
 _HURRY_S = 60.0  # of checks: a person waits for the turn of their session
 
 
@@ -69,6 +70,9 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
         report.warnings.append(words)
     if any(it.id == "SAMPLE-1" for it in listed):
         report.warnings.append("these stories are the sample of `ralph init`, not yours")
+    if runner.checks_clean_up:
+        report.warnings.append(f"{CLEANED_UP}; {_SPARE}")
+        runner.remarks = ()
     baseline = yield from _with_our_test(runner, baseline)
     snapshot = runner.measure.tree()
     # What cannot be measured is said once.
@@ -93,7 +97,7 @@ def _with_our_test(
     """The baseline with what a failing test of ours makes of each green check."""
     setup, tried = runner.setup, list(baseline)
     in_a_hurry = runner.patience and sum(it.duration_s for it in baseline) > _HURRY_S
-    if setup.policy.experiments == "off" or in_a_hurry:
+    if setup.policy.experiments == "off" or in_a_hurry or runner.checks_clean_up:
         return baseline
     root, note, checks = setup.project.root, setup.project.directory / CANARY, setup.config.checks
     for number, (argv, result) in enumerate(zip(checks.commands, baseline, strict=False)):

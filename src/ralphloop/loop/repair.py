@@ -53,6 +53,7 @@ def put_back_own_files(runner: Runner) -> None:
         deleted = runner.lock.renew_if_deleted(runner.clock())
     if runner.journal.put_back_if_deleted() or deleted:
         private_git.prepare(project.directory / "objects")
+        runner.put_back += 1
         gone = "the journal was put back, transcripts and reports are gone"
         runner.remarks = (*runner.remarks, f"{project.directory.name} was deleted: {gone}")
 
@@ -214,6 +215,25 @@ def _restore(root: Path, name: str, content: bytes | None) -> None:
         path.symlink_to(os.fsdecode(content.removeprefix(_LINK)))
 
 
+def _take_directory_away(runner: Runner, path: Path) -> str:
+    """Remove a directory that an agent made in a file's place; the ref that keeps what was in it.
+
+    Empty where there is no such directory.
+    """
+    repo = runner.setup.repo
+    if repo is None or path.is_symlink() or not path.is_dir():
+        return ""
+    from ralphloop.repo.set_aside import make_way, ref_name
+
+    if not path.parent.resolve().is_relative_to(repo.root):
+        return ""  # beyond the repository nothing is ours to remove
+    name = path.parent.resolve().relative_to(repo.root) / path.name
+    ref = ref_name(runner.run, runner.session.number, "lost")
+    ref = f"{ref}-story-file" if repo.commit_of(ref) else ref
+    make_way(repo, [name.as_posix()], ref)
+    return ref
+
+
 class ListAfter(Value, kw_only=True):
     stories: StoryList | None = None
     marks: dict[str, bool] = msgspec.field(default_factory=dict)  # put back: they are ours to set
@@ -230,11 +250,13 @@ def read_back(
     try:
         now = runner.story_list() if before is not None else None
     except InputError as error:
+        finding = f"the story file was made unreadable and was put back ({error.message})"
         if known is not None:
             if known.path.is_symlink() and not known.path.resolve().is_relative_to(within):
                 known.path.unlink()  # what it leads to is not ours, the name is
+            elif ref := _take_directory_away(runner, known.path):
+                finding = f"{finding}; what stood there is kept at {ref}"
             write_atomic(known.path, content, within=within)
-        finding = f"the story file was made unreadable and was put back ({error.message})"
         return ListAfter(stories=before, asked=asked, findings=(finding,))
     if before is None or now is None:
         return ListAfter()

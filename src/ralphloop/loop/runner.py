@@ -43,6 +43,7 @@ _NOT_RUN = CheckResult(
     output_tail="not run: nobody has said yet that this `verify` command may be run here."
     " A person looks at it and says yes with: ralph trust",
 )
+CLEANED_UP = "a check removes what git ignores, and .ralph with it"
 Sink = Callable[[LoopEvent], None]  # whoever wants to see events; it must not raise
 Tell = Callable[[str], None]  # words for whoever started the run
 Asks = Callable[[str, Callable[[], bool]], bool]  # a question, when to stop asking: was it a yes?
@@ -115,6 +116,8 @@ class Runner(msgspec.Struct):
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran, for its record
     where_kept: str = ""  # what a commit leaves out, where the work tree is used again; in words
     repaired: "Repaired | None" = None  # and after it ended, where measuring was cut off
+    put_back: int = 0  # how often our own directory had to be put back
+    checks_clean_up: bool = False  # a check removes what git ignores, our own directory with it
 
     @property
     def config(self) -> Config:
@@ -194,7 +197,7 @@ class Runner(msgspec.Struct):
         def stopped(gone: Callable[[], bool]) -> bool:
             return gone() or (self.stop.requested and not to_the_end)
 
-        turn = None
+        turn, put_back = None, self.put_back
         if self.setup.shares and wanted and (turn := (yield from self._turn(stopped))) is None:
             return ()
         try:
@@ -202,7 +205,18 @@ class Runner(msgspec.Struct):
         finally:
             if turn is not None:
                 turn.release()
+        if wanted:
+            self._look_after_checks(put_back)
         return (*ran, _NOT_RUN) if untrusted and len(ran) == len(wanted) else ran
+
+    def _look_after_checks(self, put_back: int) -> None:
+        """Have our own directory again where a check removed it, and know that one does."""
+        from ralphloop.loop.repair import put_back_own_files
+
+        put_back_own_files(self)
+        if self.put_back > put_back:
+            self.checks_clean_up = True
+            self.measure.tree()  # what was measured before is written down again
 
     def _turn(self, stopped: Callable[[Callable[[], bool]], bool]) -> Steps[KernelLock | None]:
         """The turn to run checks in a work tree with others; a wait for it is told."""

@@ -27,14 +27,14 @@ from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import SWAP_KEY
 from ralphloop.loop.before import results_before
 from ralphloop.loop.begin import Round
-from ralphloop.loop.runner import Runner
+from ralphloop.loop.runner import CLEANED_UP, Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.project import Project
 from ralphloop.repo.checks import check_of, run_checks, run_once, verify_of
 from ralphloop.repo.experiment import Swap, covered, obstacle, put_back, split, swap_of, undo
 from ralphloop.repo.named import CANARY, canary, file_of, placed, sweep
 from ralphloop.repo.runners import FoundRunner, find_runner
-from ralphloop.repo.set_aside import ref_name
+from ralphloop.repo.set_aside import ref_name, write_files
 from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter
 from ralphloop.repo.work_tree import Repository, project_prefix
 from ralphloop.text.plain import some
@@ -313,6 +313,8 @@ class _Lab:
             raise _Impossible
         if repo is None or runner.setup.shares:
             raise _Impossible("others work here too" if repo else "there is no git repository")
+        if runner.checks_clean_up:
+            raise _Impossible(CLEANED_UP)
         changes = (*sides.tests, *sides.code)
         if exchanges and (why := obstacle(runner.measure, changes)):
             raise _Impossible(why)
@@ -367,6 +369,7 @@ class _Lab:
         runner.journal.put("begin_experiment", {SWAP_KEY: swap}, [event])
         runner.sink(event)
         saved: tuple[str, ...] = ()
+        is_undone = False
         try:
             try:
                 undo(repo, runner.measure, swap, self.room / ROOM)
@@ -374,9 +377,12 @@ class _Lab:
                 raise
             except RepositoryError as error:
                 raise _Impossible(error.message) from error
+            is_undone = True
             yield
             kill_point("experiment.ran")
         finally:
+            if is_undone and not (self.room / ROOM).exists():
+                self._rescue(repo, swap)
             saved = _put_back(repo, runner.measure, swap, self.room)
             ended = runner.made(ExperimentEnded(story=name, what=what), number)
             runner.journal.put("end_experiment", {SWAP_KEY: None}, [ended])
@@ -385,6 +391,26 @@ class _Lab:
         others = sorted({change.path for change in found} - story.wrote.keys())
         if words := (*saved, *((f"{some(others)} changed meanwhile",) if others else ())):
             raise _Disturbed("; ".join(words))
+
+    def _rescue(self, repo: Repository, swap: Swap) -> None:
+        """Write the files of the story anew: what ran has removed our directory, and them in it."""
+        from ralphloop.loop.repair import put_back_own_files
+
+        put_back_own_files(self.runner)
+        self.runner.checks_clean_up = True
+        ref = f"{ref_name(swap.run, swap.number, 'experiment')}-in-the-way"
+        measure = self.runner.measure
+        try:
+            if swap.moved:
+                objects = measure.object_variables()
+                write_files(repo, swap.end, [*swap.moved], ref=ref, objects=objects)
+        except RepositoryError as error:
+            raise RepositoryError(
+                f"{CLEANED_UP} while files of the story were exchanged: {some([*swap.moved])}"
+                " cannot be brought back",
+                'Let the check spare .ralph, or set experiments = "off" under [proof];'
+                " then: ralph run --continue",
+            ) from error
 
 
 class _OwnLab(_Lab):

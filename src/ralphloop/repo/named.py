@@ -218,7 +218,7 @@ def placed(bird: PlacedTest, root: Path, note: Path) -> Iterator[None]:
         write_atomic(root / bird.path, bird.content.encode(), within=root)
         yield
     finally:
-        sweep(root, note)
+        _take_away(bird, root, note)  # also where the note was removed meanwhile
 
 
 def sweep(root: Path, note: Path) -> None:
@@ -226,6 +226,10 @@ def sweep(root: Path, note: Path) -> None:
         bird = msgspec.json.decode(note.read_bytes(), type=PlacedTest)
     except (OSError, msgspec.DecodeError):
         return
+    _take_away(bird, root, note)
+
+
+def _take_away(bird: PlacedTest, root: Path, note: Path) -> None:
     path = root / bird.path
     with suppress(OSError):
         if path.read_text("utf-8") == bird.content:
