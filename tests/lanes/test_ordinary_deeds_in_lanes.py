@@ -126,13 +126,25 @@ def test_commits_in_a_submodule_land_and_are_kept(tmp_path: Path, row: Deed) -> 
 
 
 def test_what_is_not_committed_in_a_submodule_is_said_and_kept(tmp_path: Path) -> None:
-    """As in the checkout it is left out and a person should look; the lane may go."""
-    agent = "write('sub/inner.txt', 'not committed')\nwrite('other.txt')\ndone()\n"
+    """As in the checkout it is left out and a person should look; the lane may move, and go."""
+    agent = """
+if STORY == "b":
+    write("base.txt", "b"); say("b"); until("never", 1)
+    write("other.txt"); done(); sys.exit()
+until("b")
+if START == 1:
+    until("never", 3)
+    write("sub/inner.txt", "not committed")
+write("base.txt", "a")
+assert pathlib.Path("sub/inner.txt").read_text() == "not committed"
+done()
+"""
     toml = f"[lanes]\nsetup = [{UPDATE.split()!r}]\n"
-    box = yard(tmp_path, agent, stories=stories_of("a"), toml=toml)
+    box = yard(tmp_path, agent, stories=stories_of("a", "b"), toml=toml)
     add_submodules(box.root, tmp_path, ("sub",))
-    done = box.run("--lanes", "1")
+    done = box.run("--lanes", "2")
     assert done.code == 0, done.text
+    assert starts(box, "a") == 2, done.text
     ended = states(box)["a"]
     assert ended.grade == "needs review"
     assert "not committed: sub (a submodule with uncommitted changes)" in ended.reason

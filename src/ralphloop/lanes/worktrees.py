@@ -147,6 +147,9 @@ def open_tree(home: Repository, directory: Path, number: int, commit: str) -> La
             raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
         kill_point("lane.added")
     place = LaneTree(number, Repository.open(root))
+    if (home.root / ".gitmodules").exists():
+        # There before any sandbox is: what is not must not come into being, and is taken away.
+        (place.repo.git_dir / "modules").mkdir(exist_ok=True)
     if read_mark(place.repo.git_dir) is None:
         if any(path.name != ".git" for path in root.iterdir()) and place.repo.dirty_paths():
             raise _in_the_way(root)
@@ -221,8 +224,9 @@ def work_of(
     Of repositories inside the lane it has the commits of submodules, which are kept as well.
     """
     wait_for_locks(place.repo)
-    head, paths = place.repo.head() or base, list(leave)
+    head = place.repo.head() or base
     made_inside = inner.made_inside(place.repo, base)
+    paths = [*leave, *made_inside]
     staged = _staged(place.repo, head)
     with scratch_index(place.repo, head) as git:
         but = (f":(exclude,top,literal){path}" for path in made_inside)
@@ -234,7 +238,7 @@ def work_of(
         if forced:
             args = ("add", "--force", "--ignore-errors", *PATHSPECS_ON_STDIN)
             git.attempt(*args, stdin=literal_pathspecs(forced), timeout_s=_LONG_S)
-        specs = [f":(top,literal){path}" for path in (*paths, *made_inside, *staged.untracked)]
+        specs = [f":(top,literal){path}" for path in (*paths, *staged.untracked)]
         git.run("rm", "-r", "--cached", "--quiet", "--ignore-unmatch", "--", *specs)
         theirs = git.run("ls-tree", "-r", "-z", base, "--", *(path.rstrip("/") for path in paths))
         git.run("update-index", "-z", "--index-info", stdin=theirs)
