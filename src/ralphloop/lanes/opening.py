@@ -12,6 +12,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from ralphloop.core.merging import SUBMODULE
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.planning import pays_for
 from ralphloop.core.run_state import Book, Session
@@ -32,6 +33,7 @@ from ralphloop.loop.runner import Runner, Sink, Tell, measure_of
 from ralphloop.proc.steps import Steps, StopSignal, aside, beside
 from ralphloop.project import RALPH_DIR
 from ralphloop.repo.git import printable
+from ralphloop.repo.merge import changes
 from ralphloop.repo.work_tree import Repository, has_again
 from ralphloop.text.plain import some
 
@@ -275,6 +277,8 @@ def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:
         has_it = ended.returncode == 0
     if has_it:
         words = f"{book.origin} has what landed"
+        if moved := _moved_submodules(checkout, book.origin_head, tip):
+            words += f"; for {some(moved)}: git submodule update"
         yard.keep(origin_head=tip, seen=digest(home.stories.path) if home.stories else "")
         if decision is ExitDecision.PROJECT_COMPLETE and book.branch.startswith("ralph/"):
             ref = f"refs/heads/{book.branch}"
@@ -285,3 +289,10 @@ def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:
         words = f"what landed is on {book.branch}; to have it: {way_to_have_it(home, book)}"
     yard.keep(ended=words)
     tell(f"{words}.")
+
+
+def _moved_submodules(checkout: Repository, before: str, after: str) -> list[str]:
+    """Submodules that stand on another commit since; their files are not touched."""
+    found = changes(checkout.git, before, after)
+    paths = [it.path for it in found if it.new is not None and it.new.mode == SUBMODULE]
+    return [printable(os.fsdecode(path)) for path in paths]
