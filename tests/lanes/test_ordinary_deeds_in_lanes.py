@@ -7,6 +7,7 @@ lanes; that they land on top of each other is a part of the test.
 from __future__ import annotations
 
 import os
+import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,7 @@ def test_commits_in_a_submodule_land_and_are_kept(tmp_path: Path, row: Deed) -> 
     add_submodules(box.root, tmp_path, row.submodules)
     done = box.run("--lanes", "2")
     assert done.code == 0, done.text
+    assert "main has what landed; for sub: git submodule update" in done.text
     cleaned = box.ralph("lanes", "clean")
     assert cleaned.code == 0, cleaned.text
     found = {path: it for path, it in committed(box.root).items() if not path.endswith(".md")}
@@ -126,13 +128,25 @@ def test_commits_in_a_submodule_land_and_are_kept(tmp_path: Path, row: Deed) -> 
 
 
 def test_what_is_not_committed_in_a_submodule_is_said_and_kept(tmp_path: Path) -> None:
-    """As in the checkout it is left out and a person should look; the lane may go."""
-    agent = "write('sub/inner.txt', 'not committed')\nwrite('other.txt')\ndone()\n"
+    """As in the checkout it is left out and a person should look; the lane may move, and go."""
+    agent = """
+if STORY == "b":
+    write("base.txt", "b"); say("b"); until("never", 1)
+    write("other.txt"); done(); sys.exit()
+until("b")
+if START == 1:
+    until("never", 3)
+    write("sub/inner.txt", "not committed")
+write("base.txt", "a")
+assert pathlib.Path("sub/inner.txt").read_text() == "not committed"
+done()
+"""
     toml = f"[lanes]\nsetup = [{UPDATE.split()!r}]\n"
-    box = yard(tmp_path, agent, stories=stories_of("a"), toml=toml)
+    box = yard(tmp_path, agent, stories=stories_of("a", "b"), toml=toml)
     add_submodules(box.root, tmp_path, ("sub",))
-    done = box.run("--lanes", "1")
+    done = box.run("--lanes", "2")
     assert done.code == 0, done.text
+    assert starts(box, "a") == 2, done.text
     ended = states(box)["a"]
     assert ended.grade == "needs review"
     assert "not committed: sub (a submodule with uncommitted changes)" in ended.reason
@@ -212,3 +226,22 @@ def test_names_that_are_no_text_stop_no_lane(tmp_path: Path) -> None:
     assert (odd / "project.lanes/1" / os.fsdecode(b"own \xfe.local")).exists()
     assert box.ralph("lanes", "clean").code == 0
     assert not (odd / "project.lanes").exists()
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bubblewrap here")
+def test_submodules_are_set_up_and_worked_in_within_a_sandbox(tmp_path: Path) -> None:
+    """What setup brought is no intruder, and what is changed in it is said and kept."""
+    agent = "write('sub/inner.txt', STORY)\nwrite(STORY + '.txt')\ndone()\n"
+    sandbox = f'[sandbox]\nmode = "on"\nwrite = ["{tmp_path}/state"]\n'
+    toml = f"{sandbox}[lanes]\nsetup = [{UPDATE.split()!r}]\n"
+    box = yard(tmp_path, agent, stories=stories_of("a", "b"), toml=toml)
+    add_submodules(box.root, tmp_path, ("sub",))
+    done = box.run("--lanes", "1")
+    if "none works here" in done.text:
+        pytest.skip("no sandbox works on this machine")
+    assert done.code == 0, done.text
+    for name in "ab":
+        assert "a submodule with uncommitted changes" in states(box)[name].reason
+    refs = box.git("-C", "sub", "for-each-ref", "--format=%(refname)", "refs/ralph").splitlines()
+    kept = {box.git("-C", "sub", "show", f"{ref}:inner.txt") for ref in refs}
+    assert kept == {"a", "b"}

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from ralphloop.core import Value
 
+FILE = "100644"
 LINK = "120000"
 SUBMODULE = "160000"
 
@@ -46,9 +47,14 @@ class Entry(Value, kw_only=True):
     name: str  # of the object
 
     @property
+    def kind(self) -> str:
+        """The mode, whether it is a program or not."""
+        return self.mode if self.mode in (LINK, SUBMODULE) else FILE
+
+    @property
     def is_file(self) -> bool:
         """Whether it has contents that could be lines."""
-        return self.mode not in (LINK, SUBMODULE)
+        return self.kind == FILE
 
 
 class Change(Value, kw_only=True):
@@ -63,6 +69,11 @@ class Change(Value, kw_only=True):
     def began(self) -> bytes:
         """Its path in the tree both sides began with."""
         return self.source or self.path
+
+    @property
+    def is_other_kind(self) -> bool:
+        """Whether a file became a link, or the other way round."""
+        return self.old is not None and self.new is not None and self.old.kind != self.new.kind
 
 
 class Conflict(Value, kw_only=True):
@@ -138,6 +149,8 @@ class _Planning:
             self._conflicts.append(self._deleted(own))
         elif own.source and there.source and own.path != there.path:
             self._clash(Kind.RENAMED_APART, there.path, own.path)
+        elif (own.source or there.source) and (own.is_other_kind or there.is_other_kind):
+            self._clash(Kind.LINK, there.path, own.path)
         elif own.source and own.path != there.path:
             self._meet(own.old, there.new, own, own.path, there.path)
         else:

@@ -8,6 +8,9 @@ the work tree, and goes with it.  So before a lane is saved, used by another sto
 - a repository that an agent made is no part of any commit.  It is copied into the landing tree, so
   that it is judged there as it would be in the checkout, and is moved to `<lanes>/kept` before its
   lane is used for anything else.
+
+Git is started in a submodule only where its repository lies in the directory of ours: no sandboxed
+agent writes there.  One with a repository of its own in the work tree has settings of the agent's.
 """
 
 import os
@@ -60,7 +63,8 @@ def made_inside(repo: Repository, base: str) -> list[str]:
     named = _names(repo)
     before = entries(repo.git, base, (os.fsencode(it.path) for it in known))
     for one in known:
-        if one.path not in named and os.fsencode(one.path) not in before:
+        is_known = one.path in named or os.fsencode(one.path) in before
+        if not is_known or (repo.root / one.path / ".git").is_dir():
             found.append(one.path)
     return found
 
@@ -75,20 +79,28 @@ def _names(repo: Repository) -> dict[str, str]:
     }
 
 
-def is_there(root: Path, path: str) -> bool:
-    """Whether a submodule was ever checked out there."""
-    return (root / path / ".git").exists()
+def checked_out(repo: Repository, path: str, root: Path | None = None) -> Repository | None:
+    """A submodule of a work tree of this repository; None: it is not there, or somebody else's."""
+    place = (root or repo.root) / path
+    if not (place / ".git").is_file():
+        return None
+    try:
+        found = Repository.open(place)
+    except RepositoryError:
+        return None
+    is_ours = found.root == place and found.git_dir.is_relative_to(repo.common_dir)
+    return found if is_ours else None
 
 
 def keep_commits(repo: Repository, home: Path, base: str, ref: str) -> None:
     """Bring what was done in submodules since `base` to where the checkout can find it."""
-    known = [one for one in submodules(repo) if is_there(repo.root, one.path)]
+    known = submodules(repo)
     before = entries(repo.git, base, (os.fsencode(it.path) for it in known)) if known else {}
     for one in known:
-        inside = Repository.open(repo.root / one.path)
-        inside = inside.confined(repo.git.box, guarded=False) if repo.git.box else inside
-        if inside.root != repo.root / one.path or (head := inside.head()) is None:
-            continue  # what lies there is no repository of its own any more
+        inside = checked_out(repo, one.path)
+        head = inside.head() if inside else None
+        if inside is None or head is None:
+            continue
         was = before.get(os.fsencode(one.path))
         target = ref_of(ref, one.path)
         if was is None or was.name != head:
@@ -104,12 +116,10 @@ def ref_of(ref: str, path: str) -> str:
 
 def _store(repo: Repository, home: Path, path: str) -> Git:
     """The repository in which the checkout looks for the commits of a submodule."""
-    place = Repository.open(home / path) if is_there(home, path) else None
-    git_dir = repo.common_dir
-    if place is not None and place.root == home / path:
-        git_dir = place.git_dir
+    place = checked_out(repo, path, home)
+    git_dir = place.git_dir if place else repo.common_dir
     hooks = f"core.hooksPath={os.devnull}"
-    return Git(git_dir, config=(hooks,), env={"GIT_DIR": str(git_dir)}).confined(repo.git.box)
+    return Git(git_dir, config=(hooks,), env={"GIT_DIR": str(git_dir)})
 
 
 def _bring(store: Git, source: Path, commit: str, ref: str) -> None:
@@ -144,25 +154,23 @@ def _uncommitted(inside: Repository, head: str) -> str:
 
 def check_out_kept(repo: Repository, home: Path) -> None:
     """Make the submodules whose commits are in the checkout alone: no remote could give them."""
-    missing = [it for it in submodules(repo) if not is_there(repo.root, it.path)]
+    missing = [it for it in submodules(repo) if not os.path.lexists(repo.root / it.path / ".git")]
     names = _names(repo) if missing else {}
     for one in missing:
         store = _store(repo, home, one.path)
         kept = ("for-each-ref", "--count=1", f"--points-at={one.commit}", "refs/ralph/")
-        if (
-            one.path not in names
-            or not is_there(home, one.path)
-            or not store.line(*kept, ok=ANYHOW)
-        ):
+        is_kept = bool(store.line(*kept, ok=ANYHOW))
+        if one.path not in names or checked_out(repo, one.path, home) is None or not is_kept:
             continue
         key = f"submodule.{names[one.path]}.url"
-        git = repo.git.writing()
+        git = repo.git.confined(None).writing()
         url = git.line("config", "--get", key, ok=ANYHOW)
         local = ("-c", "protocol.file.allow=always", "-c", f"{key}={store.cwd}")
         update = ("submodule", "--quiet", "update", "--init", "--", one.path)
         git.attempt(*local, *update, timeout_s=_LONG_S)
-        if url and is_there(repo.root, one.path):  # what is pushed goes where it always goes
-            Git(repo.root / one.path).writing().attempt("remote", "set-url", "origin", url)
+        made = checked_out(repo, one.path)
+        if url and made is not None:  # what is pushed goes where it always goes
+            made.git.writing().attempt("remote", "set-url", "origin", url)
 
 
 def follow(repo: Repository, home: Path, ref: str = "") -> None:
@@ -173,11 +181,10 @@ def follow(repo: Repository, home: Path, ref: str = "") -> None:
     if not (repo.root / ".gitmodules").exists():
         return
     for one in submodules(repo):
-        if not is_there(repo.root, one.path):
+        place = checked_out(repo, one.path)
+        if place is None:
             continue
-        place = repo.root / one.path
-        hooks = f"core.hooksPath={os.devnull}"
-        git = Git(place, config=(hooks,)).confined(repo.git.box).writing()
+        git = place.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
         store = _store(repo, home, one.path)
         left = ""
         if ref:

@@ -78,7 +78,7 @@ def concluded(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Decision | Non
     if not is_written:
         if has_landed:
             add_earlier(runner, number, done.story)
-            runner.where_kept = _where_kept(yard, lane, number)
+            runner.where_kept = partial(_where_kept, yard, lane, number)
         kill_point("landing.recorded")
         yield from apply_effects(runner, number, done.effects)
     for owing in yard.journal.owed_effects(runner.run):
@@ -287,7 +287,7 @@ def again(yard: Yard, owing: IterationRecord) -> Steps[None]:
             yield from aside(lambda _: bring_inner(lane.place, place, yard.note(number).base))
         landing.seen = None
     if number:
-        landing.where_kept = _where_kept(yard, yard.lane(number), owing.n)
+        landing.where_kept = partial(_where_kept, yard, yard.lane(number), owing.n)
     if not made:
         add_earlier(landing, owing.n, owing.story or "")
     yield from apply_effects(landing, owing.n, owing.effects)

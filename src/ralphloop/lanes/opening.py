@@ -13,6 +13,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from ralphloop.core.merging import SUBMODULE
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.planning import pays_for
 from ralphloop.core.run_state import Book, Session
@@ -42,6 +43,7 @@ from ralphloop.loop.steadily import steadily
 from ralphloop.proc.steps import Steps, StopSignal, aside, beside, short
 from ralphloop.project import RALPH_DIR
 from ralphloop.repo.git import printable
+from ralphloop.repo.merge import changes
 from ralphloop.repo.work_tree import Repository, has_again
 from ralphloop.text.plain import some
 
@@ -338,6 +340,8 @@ def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:
         has_it = ended.returncode == 0
     if has_it:
         words = f"{here} has what landed"
+        if moved := _moved_submodules(checkout, book.origin_head, tip):
+            words += f"; for {some(moved)}: git submodule update"
         yard.keep(seen=digest(home.stories.path) if home.stories else "")
         if is_unmoved:
             yard.keep(origin_head=tip)
@@ -361,3 +365,10 @@ def _forget_branch(yard: Yard, tip: str) -> None:
     if who_stands_on(yard.checkout, branch) is None:
         git.attempt("update-ref", "-d", f"refs/heads/{branch}", tip)
         git.attempt("update-ref", "-d", yard.book.kept_at, tip)
+
+
+def _moved_submodules(checkout: Repository, before: str, after: str) -> list[str]:
+    """Submodules that stand on another commit since; their files are not touched."""
+    found = changes(checkout.git, before, after)
+    paths = [it.path for it in found if it.new is not None and it.new.mode == SUBMODULE]
+    return [printable(os.fsdecode(path)) for path in paths]

@@ -174,6 +174,9 @@ def open_tree(
         kill_point("lane.added")
     branch = lane_branch(home, project, number) if number else ""
     place = LaneTree(number, Repository.open(root), branch, project_prefix(home.root, project))
+    if (home.root / ".gitmodules").exists():
+        # There before any sandbox is: what is not must not come into being, and is taken away.
+        (place.repo.git_dir / "modules").mkdir(exist_ok=True)
     mark = read_mark(place.repo.git_dir)
     if mark is not None and mark.home != str(home.root) and Path(mark.home).is_dir():
         raise _in_the_way(root, f"it is a lane of {mark.home}")
@@ -305,8 +308,9 @@ def work_of(
     Of repositories inside the lane it has the commits of submodules, which are kept as well.
     """
     wait_for_locks(place.repo)
-    head, paths = place.repo.head() or base, list(leave)
+    head = place.repo.head() or base
     made_inside = inner.made_inside(place.repo, base)
+    paths = [*leave, *made_inside]
     staged = _staged(place.repo, head)
     with scratch_index(place.repo, head) as git:
         but = (f":(exclude,top,literal){path}" for path in made_inside)
@@ -318,7 +322,7 @@ def work_of(
         if forced:
             args = ("add", "--force", "--ignore-errors", *PATHSPECS_ON_STDIN)
             git.attempt(*args, stdin=literal_pathspecs(forced), timeout_s=_LONG_S)
-        specs = [f":(top,literal){path}" for path in (*paths, *made_inside, *staged.untracked)]
+        specs = [f":(top,literal){path}" for path in (*paths, *staged.untracked)]
         git.run("rm", "-r", "--cached", "--quiet", "--ignore-unmatch", "--", *specs)
         theirs = git.run("ls-tree", "-r", "-z", base, "--", *(path.rstrip("/") for path in paths))
         git.run("update-index", "-z", "--index-info", stdin=theirs)

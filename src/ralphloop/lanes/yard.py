@@ -300,12 +300,13 @@ def finish_move(yard: Yard, lane: Lane) -> Steps[None]:
     note, place = yard.note(lane.number), lane.place
     yield from aside(lambda _: _make_way(yard, lane, note))
     yield from aside(lambda _: worktrees.stand(place, note.onto, keep_inner=True))
-    conflicts = yield from aside(lambda _: worktrees.put_onto(place, note.work))
+    name = worktrees.name_of(place.repo, note.work) if note.work else ""
+    conflicts = yield from aside(lambda _: worktrees.put_onto(place, note.work, ref=name))
     lane.runner.forget()
     met = dict(note.met)
     if conflicts:
         met[note.work] = conflicts
-        words = told(conflicts, worktrees.name_of(place.repo, note.work))
+        words = told(conflicts, name)
         lane.runner.intervene(PutOntoLanded(story=note.story, told=words))
     yard.write(lane.number, base=note.onto, onto="", met=met)
 
@@ -331,11 +332,28 @@ def keep_inner(yard: Yard, lane: Lane, name: str) -> None:
 
 
 def made_ready(yard: Yard, place: LaneTree) -> Steps[None]:
+    """Make a work tree ready to be worked in; raises where that cannot be done."""
+    before = place.mark().digest
     if why := (yield from ready(yard, place)):
         raise RepositoryError(
             f"lane {place.number or 'landing'} ({place.root}) is not ready: {why}",
             "See [lanes] setup and copy in ralph.toml: docs/guides/lanes.md",
         )
+    if place.mark().digest != before:
+        _fit_again(yard, place)
+
+
+def _fit_again(yard: Yard, place: LaneTree) -> None:
+    """Make the sandbox of a work tree anew: setup has put submodules where there were none."""
+    if place.repo.git.box is None or not (place.root / ".gitmodules").exists():
+        return
+    if place.number:
+        lane = yard.lanes[place.number]
+        lane.runner.setup = confine(lane.runner.setup)
+        lane.place = LaneTree(place.number, repository_of(lane.runner.setup))
+    else:
+        yard.runner.setup = confine(yard.runner.setup)
+        yard.landing = LaneTree(0, repository_of(yard.runner.setup))
 
 
 def _proven(yard: Yard, lane: Lane, tip: str) -> Steps[None]:

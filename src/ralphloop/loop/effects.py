@@ -182,8 +182,8 @@ def _committed(runner: Runner, repo: Repository, number: int, effect: CommitStor
     # Where a hook rewrote files, what it left is checked now.
     checked = runner.measure.tree().tree if result.rewritten else effect.tree
     notes = result.notes
-    if result.leaves_out and runner.where_kept:
-        notes = (*notes, f"what was not committed is kept: {runner.where_kept}")
+    if result.leaves_out and (where := runner.where_kept()):
+        notes = (*notes, f"what was not committed is kept: {where}")
     runner.intervene(
         Committed(
             story=effect.story,

@@ -114,10 +114,10 @@ class Runner(msgspec.Struct):
     left_lane: Callable[[], str] = str  # what the agent did outside of its lane, in words
     share: Callable[[float], float] | None = None  # of the money left, where others start beside us
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran, for its record
-    where_kept: str = ""  # what a commit leaves out, where the work tree is used again; in words
     repaired: "Repaired | None" = None  # and after it ended, where measuring was cut off
     put_back: int = 0  # how often our own directory had to be put back
     checks_clean_up: bool = False  # a check removes what git ignores, our own directory with it
+    where_kept: Callable[[], str] = str  # what a commit leaves out of a lane, in words
 
     @property
     def config(self) -> Config:
