@@ -18,6 +18,7 @@ from ralphloop.errors import InputError, RalphError
 from ralphloop.lanes.branch import keep_up
 from ralphloop.lanes.landing import concluded, stopped
 from ralphloop.lanes.meanwhile import Edits, watch
+from ralphloop.lanes.stash import hear_of_stashes
 from ralphloop.lanes.yard import Lane, Yard, mend_landing, mend_lane, take_up
 from ralphloop.loop.agent import run_agent
 from ralphloop.loop.begin import begin
@@ -181,6 +182,7 @@ class Coordinator:
             watch(self.yard, lane, begun)
             result = await run_agent(runner, begun)
             self._mend(lane)
+            hear_of_stashes(self.yard, lane, begun.stashes)
             judged = await self._with_room(lane, lambda: judge(runner, begun, result))
             lane.took = judged.step.spent
             lane.share = lane.took.cost_usd
