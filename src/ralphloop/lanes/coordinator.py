@@ -21,7 +21,7 @@ from ralphloop.lanes.meanwhile import Edits, watch
 from ralphloop.lanes.stash import hear_of_stashes
 from ralphloop.lanes.yard import Lane, Yard, mend_landing, mend_lane, take_up
 from ralphloop.loop.agent import run_agent
-from ralphloop.loop.begin import begin
+from ralphloop.loop.begin import Round, begin
 from ralphloop.loop.judging import Judgement, judge
 from ralphloop.loop.loop import NOT_NOW, by_name, listed, not_again, saw_verify
 from ralphloop.loop.requests import handle_requests
@@ -181,8 +181,7 @@ class Coordinator:
             begun = begin(runner, story, runner.as_known(runner.story_list()))
             watch(self.yard, lane, begun)
             result = await run_agent(runner, begun)
-            self._mend(lane)
-            hear_of_stashes(self.yard, lane, begun.stashes)
+            await self._with_room(lane, lambda: self._put_right(lane, begun))
             judged = await self._with_room(lane, lambda: judge(runner, begun, result))
             lane.took = judged.step.spent
             lane.share = lane.took.cost_usd
@@ -211,6 +210,11 @@ class Coordinator:
         self._mends += found
         return found and self._mends <= _MOST_MENDS
 
+    def _put_right(self, lane: Lane, begun: Round) -> Steps[None]:
+        """Put right what is not this agent's doing, before anything of it is measured."""
+        self._mend(lane)
+        yield from hear_of_stashes(self.yard, lane, begun.stashes)
+
     async def _with_room(self, lane: Lane, steps: Callable[[], Steps[_T]]) -> _T:
         """Take steps that can be begun again until there was room: a full disk makes checks red.
 
@@ -226,7 +230,7 @@ class Coordinator:
             try:
                 came = await beside(steps())
             except (RalphError, OSError) as error:
-                if not self._mend(lane) and not self._no_room(said := error):
+                if not self._no_room(said := error) and not self._mend(lane):
                     raise
                 continue
             if isinstance(came, Judgement) and self._mend(lane):

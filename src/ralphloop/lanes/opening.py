@@ -119,8 +119,8 @@ def open_yard(outer: Runner) -> Steps[Yard]:
         yard.runner = yield from open_runner(yard.runner)
     except RalphError:
         if journal.find_run(run) is None:  # nothing began: no branch of it is left
-            made = {f"refs/heads/{book.branch}", book.kept_at}
-            for ref in made if is_of_a_run(book.branch) and run in book.branch else ():
+            is_new = is_of_a_run(book.branch) and run in book.branch
+            for ref in (book.kept_at, *([f"refs/heads/{book.branch}"] if is_new else [])):
                 checkout.git.writing().attempt("update-ref", "-d", ref, tip)
         raise
     where = f"{yard.directory}, landing on {book.branch}"
@@ -292,7 +292,7 @@ def recover_lanes(yard: Yard) -> Steps[list[str]]:
         watch_again(yard, lane, cut.n, cut.story or "")
         if lost := lane.lost:
             lane.runner.left_lane = partial(str, lost)
-        hear_of_stashes(yard, lane, None)
+        yield from hear_of_stashes(yard, lane, None)
         conclude = partial(concluded, yard, lane)
         done.append((yield from recover_iteration(lane.runner, cut, conclude)))
     yard.close()

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from ralphloop.core.model import Value
 from ralphloop.lanes.worktrees import SIGNED, LaneTree
 from ralphloop.lanes.yard import Lane, Yard
+from ralphloop.proc.steps import Steps
 from ralphloop.repo.git import Git, printable
 from ralphloop.repo.set_aside import remove_file, write_files
 from ralphloop.room import read_regular
@@ -85,7 +86,7 @@ class PutRight(Value, kw_only=True):
     left: str = ""
 
 
-def hear_of_stashes(yard: Yard, lane: Lane, before: Collection[str] | None) -> None:
+def hear_of_stashes(yard: Yard, lane: Lane, before: Collection[str] | None) -> Steps[None]:
     """Put stashes right, and let whoever judges the start of this lane hear of it."""
     done = put_stashes_right(yard, lane, before)
     runner, left = lane.runner, lane.runner.left_lane
@@ -93,6 +94,7 @@ def hear_of_stashes(yard: Yard, lane: Lane, before: Collection[str] | None) -> N
         runner.remarks = (*runner.remarks, done.remark)
     if done.left:
         runner.left_lane = lambda: "; ".join(filter(None, (left(), done.left)))
+    yield from ()  # a step that can be begun again
 
 
 def put_stashes_right(yard: Yard, lane: Lane, before: Collection[str] | None) -> PutRight:
