@@ -244,8 +244,10 @@ def _cleaned(repo: Repository, project: Path, journal: Journal) -> Iterator[str]
         if is_of_a_lane(branch):
             git.attempt("branch", "-D", branch)
         yield f"removed {root}"
-        if root.parent.is_dir() and not any(root.parent.iterdir()):
+        with suppress(OSError):  # others, or a person, keep something there
             root.parent.rmdir()
+            if root.parent.parent.suffix == ".lanes":  # of several projects
+                root.parent.parent.rmdir()
     yield from _without_old_branches(repo, book)
 
 

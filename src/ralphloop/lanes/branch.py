@@ -56,7 +56,9 @@ def keep_up(yard: Yard) -> None:
     if not theirs:
         made = make_branch(checkout, [book.branch, *branches_for(checkout, yard.runner.run)], ours)
         yard.lands_on(made.name)
-        yard.say(f"the branch {book.branch} was deleted; {made.name} was made again: what landed")
+        again = "it" if made.name == book.branch else made.name
+        told = f"the branch {book.branch} was deleted by somebody"
+        yard.say(f"{told}; {again} was made again, with all that landed")
     elif git.contains(theirs, ours):
         git.writing().run("update-ref", book.kept_at, theirs, ours)
         names = git.line("log", "--format=%h %s (%an)", f"{ours}..{theirs}", "--").splitlines()
@@ -103,6 +105,9 @@ def move(yard: Yard, commit: str, told: str) -> None:
     checkout, book, tip = yard.checkout, yard.book, yard.tip()
     branch, git = f"refs/heads/{book.branch}", checkout.git
     theirs = checkout.commit_of(branch)
+    if theirs == commit:  # an earlier process came this far
+        git.writing().run("update-ref", book.kept_at, commit)
+        return
     if place := who_stands_on(checkout, book.branch):
         _go_on_beside(yard, commit, f"somebody stands on {book.branch} ({place})")
         return
@@ -115,5 +120,5 @@ def move(yard: Yard, commit: str, told: str) -> None:
         f"update {branch} {commit} {theirs or none}",
         f"update {book.kept_at} {commit}",
     ]
-    order = "\n".join(["start", *lines, "prepare", "commit", ""]).encode()
+    order = "".join(f"{line}\n" for line in lines).encode()  # all of it, or nothing
     git.writing().run("update-ref", "-m", told, "--stdin", stdin=order)

@@ -18,6 +18,7 @@ from ralphloop.errors import GitDisturbed, InputError, RalphError
 from ralphloop.lanes.branch import keep_up
 from ralphloop.lanes.landing import concluded, stopped
 from ralphloop.lanes.meanwhile import Edits, watch
+from ralphloop.lanes.stash import hear_of_stashes
 from ralphloop.lanes.yard import Lane, Yard, mend_landing, mend_lane, take_up
 from ralphloop.loop.agent import run_agent
 from ralphloop.loop.begin import Round, begin
@@ -192,7 +193,7 @@ class Coordinator:
                 return runner.interrupted
             begun = await self._with_room(lane, lambda: short(lambda: self._begun(lane, story)))
             result = await run_agent(runner, begun)
-            self._mend(lane)
+            await self._with_room(lane, lambda: self._put_right(lane, begun))
             judged = await self._with_room(lane, lambda: judge(runner, begun, result))
             lane.took = judged.step.spent
             lane.share = lane.took.cost_usd
@@ -230,6 +231,11 @@ class Coordinator:
         self._mends += found
         return found and self._mends <= _MOST_MENDS
 
+    def _put_right(self, lane: Lane, begun: Round) -> Steps[None]:
+        """Put right what is not this agent's doing, before anything of it is measured."""
+        self._mend(lane)
+        yield from hear_of_stashes(self.yard, lane, begun.stashes)
+
     async def _with_room(self, lane: Lane, steps: Callable[[], Steps[_T]]) -> _T:
         """Take steps that can be begun again until there was room: a full disk makes checks red.
 
@@ -245,7 +251,7 @@ class Coordinator:
             try:
                 came = await beside(steadily(self.runner, steps))
             except (RalphError, OSError) as error:
-                if not self._mend(lane) and not self._no_room(said := error):
+                if not self._no_room(said := error) and not self._mend(lane):
                     raise
                 continue
             if isinstance(came, Judgement) and self._mend(lane):

@@ -33,6 +33,7 @@ from ralphloop.lanes.names import (
     landed_ref,
     who_stands_on,
 )
+from ralphloop.lanes.stash import hear_of_stashes
 from ralphloop.lanes.yard import Yard, finish_move, made_ready, repository_of, setup_in
 from ralphloop.loop.agent import recover_iteration
 from ralphloop.loop.effects import take_back
@@ -135,8 +136,8 @@ def open_yard(outer: Runner) -> Steps[Yard]:
         yard.runner = yield from open_runner(yard.runner)
     except RalphError:
         if journal.find_run(run) is None:  # nothing began: no branch of it is left
-            made = {f"refs/heads/{book.branch}", book.kept_at}
-            for ref in made if is_of_a_run(book.branch) and run in book.branch else ():
+            is_new = is_of_a_run(book.branch) and run in book.branch
+            for ref in (book.kept_at, *([f"refs/heads/{book.branch}"] if is_new else [])):
                 checkout.git.writing().attempt("update-ref", "-d", ref, tip)
         raise
     _tell_lanes(yard, tell)
@@ -309,11 +310,12 @@ def recover_lanes(yard: Yard) -> Steps[list[str]]:
     cuts = journal.unfinished_iterations(run)
     gone = take_back(yard.runner) if cuts else {}
     done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
-    for cut in cuts:
-        lane = yard.lane(yard.book.lane_of(cut.story) or 1)
+    lanes = [yard.lane(yard.book.lane_of(cut.story) or 1) for cut in cuts]
+    for cut, lane in zip(cuts, lanes, strict=True):
         watch_again(yard, lane, cut.n, cut.story or "")
         if lost := lane.lost:
             lane.runner.left_lane = partial(str, lost)
+        yield from hear_of_stashes(yard, lane, None)
         conclude = partial(concluded, yard, lane)
         done.append((yield from recover_iteration(lane.runner, cut, conclude)))
     yard.close()

@@ -126,6 +126,9 @@ def stashed(runner: Runner, before: frozenset[str] | None) -> str:
     """Work that is in no file now, because it was stashed while the agent ran; in words."""
     repo = runner.setup.repo
     found = repo.stashes() if repo is not None and before is not None else {}
+    if runner.lane:  # all work trees share them, and git's words name the branch
+        own = f"n {runner.branch}: "
+        found = {commit: words for commit, words in found.items() if own in words}
     new = [one_line(words, 80) for commit, words in found.items() if commit not in (before or ())]
     if not new or list(found)[-1] in (before or ()):
         return ""
