@@ -66,6 +66,7 @@ gate = "dual"
 [git]
 commit = "story"
 scope = "repository"
+patience = "10m"
 [lanes]
 count = 0
 setup = []

@@ -21,7 +21,16 @@ else: write("US-2.txt"); done()
 """
 CHECKS = [["test", "!", "-e", "bad.txt"]]
 LIMITS = "max_attempts = 1"
-WRITING = ("add", "commit", "read-tree", "write-tree", "commit-tree", "update-ref", "reset", "apply")
+WRITING = (
+    "add",
+    "commit",
+    "read-tree",
+    "write-tree",
+    "commit-tree",
+    "update-ref",
+    "reset",
+    "apply",
+)
 READING = ("status", "diff-index", "diff-tree", "log", "rev-parse", "ls-files", "update-index")
 
 
@@ -130,6 +139,7 @@ done()
 
 
 def until_ready(box: Sandbox) -> None:
+    """Until the agent has worked and waits for a word."""
     until = time.monotonic() + 60
     while not (box.state / "ready").exists():
         assert time.monotonic() < until, "the agent never started"

@@ -205,6 +205,13 @@ class StoriesEdited(Event, kw_only=True):
     changes: tuple[str, ...] = ()  # what that means for the run, a sentence each
 
 
+class CommitsSeen(Event, kw_only=True):
+    """Somebody committed in the checkout while no agent ran, and the run goes on from there."""
+
+    head: str = ""
+    words: str = ""  # whose, and which
+
+
 class LeftoversKept(Event, kw_only=True):
     """The work of a story set aside, or of a person meanwhile, went from the work tree."""
 
@@ -224,6 +231,7 @@ class Waiting(Event, kw_only=True):
     reason: str = ""
     until: str | None = None  # None: it is over
     seconds: float = 0.0
+    needs_you: bool = False  # something has to be put right that only a person can
 
 
 class RequestAnswered(Event, kw_only=True):

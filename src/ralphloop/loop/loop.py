@@ -25,6 +25,7 @@ from ralphloop.loop.before import move_base
 from ralphloop.loop.begin import Round, begin
 from ralphloop.loop.effects import apply_effects, second_chance, take_back, tell_taken_back
 from ralphloop.loop.judging import Judgement, judge, learn_from, record
+from ralphloop.loop.own_commits import HeadMove, go_on_from, look_at_head
 from ralphloop.loop.repair import trouble
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
@@ -33,7 +34,6 @@ from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, w
 from ralphloop.proc.steps import Steps, beside, short
 from ralphloop.repo.named import file_of
 from ralphloop.repo.snapshot import Snapshot
-from ralphloop.repo.work_tree import concerns
 
 TO_BE_CHECKED = (
     "the checks of iteration {} are still to be run: `ralph run --continue` runs them, and not the"
@@ -77,15 +77,17 @@ async def _before(runner: Runner) -> Decision | None:
     while True:
         if decision := not_again(runner) or await wait_if_needed(runner):
             return decision
-        look = await beside(steadily(runner, lambda: short(lambda: _look(runner))))
+        look = await beside(steadily(runner, lambda: short(lambda: _look_around(runner))))
         if look.trouble:
             if decision := await hold(runner, look.trouble):
                 return decision
             continue
-        if not look.moved:
+        if look.move is None:
             return None
-        runner.expected_head = look.now.head or ""  # meant, once a person resumes
-        pause(runner, f"{look.moved}; `ralph resume` goes on from there")
+        if look.move.obstacle:
+            runner.expected_head = look.now.head or ""  # meant, once a person resumes
+            resume = "`ralph resume` goes on from there"
+            pause(runner, f"{look.move.words}; {resume}. {look.move.obstacle}")
 
 
 class _Surroundings(NamedTuple):
@@ -93,19 +95,18 @@ class _Surroundings(NamedTuple):
 
     now: Snapshot
     trouble: str = ""  # why the next start has to wait
-    moved: str = ""  # where somebody put HEAD, in words
+    move: HeadMove | None = None  # of HEAD, by somebody else
 
 
-def _look(runner: Runner) -> _Surroundings:
-    now, expected, repo = runner.tree(), runner.expected_head, runner.setup.repo
+def _look_around(runner: Runner) -> _Surroundings:
+    """What stands in the way of the next start; a commit that does not is taken in."""
+    now, expected = runner.tree(), runner.expected_head
     if reason := trouble(runner, now):
         return _Surroundings(now, trouble=reason)
-    if not expected or now.head == expected:
-        return _Surroundings(now)
-    if repo is not None and now.head and not concerns(repo, f"{expected}...{now.head}"):
-        return _Surroundings(now)  # commits of those who work beside us
-    moved = f"HEAD moved to {(now.head or 'nothing')[:12]} while no agent ran"
-    return _Surroundings(now, moved=moved)
+    move = look_at_head(runner, expected, now)
+    if move is not None and not move.obstacle:
+        go_on_from(runner, now, move)
+    return _Surroundings(now, move=move)
 
 
 def not_again(runner: Runner) -> Decision | None:

@@ -349,6 +349,8 @@ def _started(runner: Runner, *, continued: bool) -> None:
 def end_run(runner: Runner, decision: Decision, *, publish: bool = True) -> EndedRun:
     if publish:
         _bring_out(runner)
+    if runner.session.desk.paused:  # what is over is not paused, when it goes on
+        runner.change_desk(msgspec.structs.replace(runner.session.desk, paused=""))
     runner.settle()
     complete = decision.word is ExitDecision.PROJECT_COMPLETE
     runner.journal.end_run(

@@ -15,6 +15,7 @@ from ralphloop.loop.runner import Runner
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import clean, counted, one_line
 
+BY_A_PERSON = "paused by a person"
 _SAME_START_S = 2.0  # two processes may round the time of boot differently
 _MOST = (1e6, 10**12, 366 * 86_400.0, 1_000_000)  # dollars, tokens, seconds, iterations
 
@@ -66,7 +67,7 @@ def _answered(runner: Runner, kind: str, wish: Wish) -> str:
             runner.stop.request("asked to stop")
             return "stopping"
         case "pause":
-            pause(runner, "paused by a person")
+            pause(runner, BY_A_PERSON)
             return "pausing after this iteration"
         case "resume":
             if not runner.session.desk.paused:

@@ -231,13 +231,16 @@ class Runner(msgspec.Struct):
 
     @contextmanager
     def waiting(
-        self, kind: str, reason: str, until: float, *, aloud: bool = True
+        self, kind: str, reason: str, until: float, *, aloud: bool = True, needs_you: bool = False
     ) -> Iterator[None]:
         """A wait that is written down before it begins, so that a restart goes on waiting."""
         now = self.clock()
         self.journal.begin_wait(self.run, kind=kind, reason=reason, now=now, until=until)
         if aloud:
-            self.emit(Waiting(kind=kind, reason=reason, until=iso(until), seconds=until - now))
+            ends, seconds = iso(until), until - now
+            self.emit(
+                Waiting(kind=kind, reason=reason, until=ends, seconds=seconds, needs_you=needs_you)
+            )
         yield
         self.journal.end_wait(self.run, now=self.clock())
         self.emit(Waiting(kind=kind, reason="over"))

@@ -119,7 +119,11 @@ class Disturbance:
         now = runner.clock()
         until = now + seconds
         runner.journal.begin_wait(runner.run, kind="pause", reason=reason, now=now, until=until)
-        runner.emit(Waiting(kind="pause", reason=reason, until=iso(until), seconds=seconds))
+        needs_you = bool(error.lock)
+        held = Waiting(
+            kind="pause", reason=reason, until=iso(until), seconds=seconds, needs_you=needs_you
+        )
+        runner.emit(held)
 
     def _final(self, error: GitDisturbed, stayed: float) -> GitDisturbed:
         """The same, with how long it was waited for and what a person can do."""

@@ -11,7 +11,7 @@ from ralphloop.core.policy import HOUR, backoff, reached, time_left
 from ralphloop.core.totals import reserve_words, too_full
 from ralphloop.loop.judging import Judgement
 from ralphloop.loop.prepare import GONE, at_work, back_at
-from ralphloop.loop.requests import handle_requests
+from ralphloop.loop.requests import BY_A_PERSON, handle_requests
 from ralphloop.loop.runner import Runner
 from ralphloop.text.durations import clock_time, format_duration
 from ralphloop.text.plain import counted
@@ -33,7 +33,8 @@ async def wait_if_needed(runner: Runner) -> Decision | None:
     # Hold while a person, or the state of the machine, says so.
     while decision is None and (paused := runner.session.desk.paused):
         until = runner.clock() + HOUR
-        decision = await _wait(runner, "pause", paused, until)
+        needs_you = paused != BY_A_PERSON
+        decision = await _wait(runner, "pause", paused, until, needs_you=needs_you)
     # No more than so many starts an hour.
     if decision is None and (free_at := runner.free_at()) is not None:
         reason = f"{counted(runner.config.limits.calls_per_hour, 'start')} in the last hour"
@@ -84,11 +85,17 @@ async def hold(runner: Runner, reason: str) -> Decision | None:
     left = time_left(runner.limits, runner.totals(), runner.clock())
     until = runner.clock() + min(_LOOK_AGAIN_S, left[0] if left else _LOOK_AGAIN_S)
     said, runner.held_for = runner.held_for, reason
-    return await _wait(runner, "pause", reason, until, aloud=reason != said)
+    return await _wait(runner, "pause", reason, until, aloud=reason != said, needs_you=True)
 
 
 async def _wait(
-    runner: Runner, kind: str, reason: str, until: float, *, aloud: bool = True
+    runner: Runner,
+    kind: str,
+    reason: str,
+    until: float,
+    *,
+    aloud: bool = True,
+    needs_you: bool = False,
 ) -> Decision | None:
     now = runner.clock()
     if until <= now:
@@ -98,7 +105,7 @@ async def _wait(
         return decision
     runner.settle()
     while_paused = kind == "pause" and bool(runner.session.desk.paused)
-    with runner.waiting(kind, reason, until, aloud=aloud):
+    with runner.waiting(kind, reason, until, aloud=aloud, needs_you=needs_you):
         return await _sleep(runner, until, while_paused=while_paused)
 
 

@@ -49,7 +49,8 @@ class Message(Value, kw_only=True):
     """What a person is told; its JSON goes to commands and webhooks."""
 
     id: str  # the same however often it has to be sent
-    kind: str  # run_finished, blocked, circuit_open, usage_limit, usage_limit_lifted, budget
+    kind: str  # run_finished, blocked, circuit_open, usage_limit, usage_limit_lifted, budget,
+    # on_hold
     title: str
     text: str
     run: str = ""
@@ -87,6 +88,9 @@ class Decider:
                 back = clock_time(event.at + what.seconds, event.at)
                 text = f"{_sentence(what.reason)} It goes on at {back}, in {pause}."
                 return self._limited("usage_limit", "usage limit reached", text)
+            case events.Waiting(needs_you=True, until=str(), reason=reason):
+                title = f"on hold: {one_line(reason, 60)}"
+                return self._limited("on_hold", title, _sentence(reason), once=True)
             case events.RunFinished(decision=word, reasons=reasons):
                 if word is ExitDecision.CIRCUIT_OPEN and "the circuit is open" in self._told:
                     return None

@@ -40,6 +40,7 @@ _WORDS: dict[type[events.Event], str] = {  # of events whose fields say all
     events.StoryReturned: "  ↻ {it.story} goes back to its lane: {it.reason}",
     events.LaneLeft: "  ! {it.story}: {it.reason}",
     events.LanesMended: "  ! {it.reason}",
+    events.CommitsSeen: "  {it.words}; the run goes on from there",
     events.CircuitChanged: "  circuit {it.before} → {it.after}: {it.reason}",
     events.RequestAnswered: "  {it.kind}: {it.answer}",
     events.Unknown: "{it.name}",
