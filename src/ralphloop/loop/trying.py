@@ -114,6 +114,13 @@ class _Story(msgspec.Struct, frozen=True):
     tolerated: frozenset[str]  # checks that are red only in ways they were before
 
 
+class _Side(msgspec.Struct, frozen=True):
+    """One side of a story's change, and the tree that has it as it was."""
+
+    changes: tuple[Change, ...]
+    tree: str
+
+
 class _Lab:
     """One check of a story while it is tried."""
 
@@ -147,7 +154,7 @@ class _Lab:
         crossed = _Crossed()
         is_fine = now.status is CheckStatus.PASSED or now.name in self.story.tolerated
         if is_fine and self.found and now.report and was.report:
-            if not (sides.tests and sides.code):  # what one side alone shows is known already
+            if not (sides.has_tests and sides.code):  # what one side alone shows is known already
                 new_tests = was.report if sides.code else now.report
                 crossed = _Crossed(old_tests=was.report, new_tests=new_tests)
             try:
@@ -157,7 +164,7 @@ class _Lab:
         elif not now.report:
             crossed = _Crossed(untried=(f"{now.name} names no tests",))
         in_words = proof.disbelief(was, now, behaved=self.behaved, canary=crossed.song)
-        in_numbers = proof.fewer(was, now, tests_changed=bool(sides.tests))
+        in_numbers = proof.fewer(was, now, tests_changed=sides.has_tests)
         named = proof.concluded(self._runs(crossed))
         # Nothing that could not be judged, or was judged twice, makes a story verified.
         is_sure = crossed.old_tests and crossed.song is not Canary.SILENT and not crossed.excused
@@ -175,9 +182,8 @@ class _Lab:
 
     def _discounted(self, crossed: _Crossed) -> tuple[str, ...]:
         """What was red and is green, where nobody saw it green with the tests as they were."""
-        had_changed = any(change.before is not None for change in self.sides.tests)
         was_red = self.was.status is CheckStatus.FAILED
-        if not (was_red and had_changed) or crossed.old_tests is not None:
+        if not (was_red and self.sides.had_tests) or crossed.old_tests is not None:
             return ()
         return (self.now.name, *self.was.failing_tests)
 
@@ -212,7 +218,7 @@ class _Lab:
             end=now.report,
             old_tests=crossed.old_tests,
             new_tests=crossed.new_tests,
-            tests_changed=bool(sides.tests),
+            tests_changed=sides.has_tests,
             is_unsure=not self.is_exact or sides.tests_in_code,
             flaky=crossed.excused | frozenset(now.failing_tests if now.flaky else ()),
         )
@@ -221,8 +227,8 @@ class _Lab:
         self, found: FoundRunner, before: TestReport, end: TestReport, crossed: _Crossed
     ) -> Steps[_Crossed]:
         """The runs themselves: crosswise where both sides changed, and one with our own test."""
-        sides, both = self.sides, bool(self.sides.tests and self.sides.code)
-        if not (sides.tests or sides.code):
+        sides, both = self.sides, bool(self.sides.has_tests and self.sides.code)
+        if not (sides.has_tests or sides.code):
             return crossed
         tells = can_be_told(found)
         alone = tells and not (both and sides.has_settings)
@@ -251,14 +257,14 @@ class _Lab:
         self, found: FoundRunner, before: TestReport, end: TestReport, *, alone: bool
     ) -> Steps[_Crossed]:
         """Each side as it was; what a test is blamed or believed for it does a second time."""
-        tests, old = self.sides.tests, self.sides.files(old=True) if alone else None
+        tests, old = self._old_tests(), self.sides.files(old=True) if alone else None
         crossed = _Crossed(old_tests=before)
         if old != []:
             with self._exchanged(OLD_TESTS, tests):
                 crossed.old_tests = yield from self._run(found, old)
         new = self._concerned(found, before, end, crossed.old_tests)
         if new != []:
-            with self._exchanged(NEW_TESTS, self.sides.code):
+            with self._exchanged(NEW_TESTS, self._old_code()):
                 crossed.new_tests = yield from self._run(found, new)
                 names = proof.by_chance(end, crossed.new_tests) if crossed.new_tests else []
                 # A story whose old tests object cannot be verified anyway.
@@ -285,7 +291,7 @@ class _Lab:
         self, found: FoundRunner, before: TestReport, end: TestReport, tried: TestReport | None
     ) -> list[str] | None:
         """The files to run with the old code: changed ones, and where tests are new or fail."""
-        if not can_be_told(found):
+        if not can_be_told(found) or self.sides.mixed:
             return None
         failing = [name for name in before.passed if tried and proof.is_failing(tried, name)]
         files = [file_of(name) for name in failing]
@@ -347,19 +353,37 @@ class _Lab:
         self.took_s = time.monotonic() - began
         return result.report
 
+    def _old_tests(self) -> _Side:
+        """The tests as they were: whole files, and the docstrings of those that hold code too."""
+        texts = {it.path: it.old_tests for it in self.sides.mixed}
+        return self._with_texts(self.sides.tests, texts)
+
+    def _old_code(self) -> _Side:
+        texts = {it.path: it.old_code for it in self.sides.mixed}
+        return self._with_texts([it for it in self.sides.code if it.path not in texts], texts)
+
+    def _with_texts(self, changes: Sequence[Change], texts: dict[str, bytes]) -> _Side:
+        """These changes, and those to files that are to be replaced by other texts."""
+        measure, start, end = self.runner.measure, self.story.start.tree, self.story.end.tree
+        if not texts:
+            return _Side(tuple(changes), start)
+        tree = measure.with_texts(start, texts)
+        mixed = [change for change in measure.changes(tree, end) if change.path in texts]
+        return _Side((*changes, *mixed), tree)
+
     @contextmanager
-    def _exchanged(self, what: str, changes: Sequence[Change]) -> Iterator[None]:
+    def _exchanged(self, what: str, side: _Side) -> Iterator[None]:
         """One side as it was before, written ahead; then everything as the story left it."""
         runner, repo, story = self.runner, self.runner.setup.repo, self.story
         number, name = story.begun.number, story.begun.story.id if story.begun.story else ""
         if repo is None:
             raise _Impossible("there is no git repository")
         swap = swap_of(
-            changes,
+            side.changes,
             run=runner.run,
             number=number,
             what=what,
-            start=story.start.tree,
+            start=side.tree,
             end=story.end.tree,
             covered=covered(repo.root, changes),
         )
@@ -427,21 +451,20 @@ class _OwnLab(_Lab):
     def tried(self) -> Steps[Trial]:
         began = time.monotonic()
         sides = self.sides
-        had_changed = any(change.before is not None for change in sides.tests)
         own = proof.OwnCommand(
             command=shlex.join(self.argv),
             red=self.red,
             end=self.now.report,
-            tests_changed=bool(sides.tests),
-            had_changed=had_changed,
+            tests_changed=sides.has_tests,
+            had_changed=sides.had_tests,
             is_unsure=sides.tests_in_code,
         )
         untried: tuple[str, ...] = ()
-        if sides.tests:
+        if sides.has_tests:
             try:
                 own = yield from self._both_ways(own)
             except _Impossible as why:
-                if had_changed or sides.has_settings:
+                if sides.had_tests or sides.has_settings:
                     words = str(why) or "experiments are off"
                     untried = (f"verify was not tried with the tests as they were: {words}",)
                 else:  # tests were only added: those that were there are as they were
@@ -452,13 +475,13 @@ class _OwnLab(_Lab):
     def _both_ways(self, own: proof.OwnCommand) -> Steps[proof.OwnCommand]:
         """With the tests as they were; where that is red, also as they are and without the code."""
         self._begin(alone=False, exchanges=True)
-        with self._exchanged(VERIFY_AS_IT_WAS, self.sides.tests):
+        with self._exchanged(VERIFY_AS_IT_WAS, self._old_tests()):
             old = yield from self._as_a_whole()
             if old and old.status is CheckStatus.FAILED and not old.ran_nothing:
                 old = yield from self._as_a_whole()  # what fails by chance is nobody's fault
         new = self.now if old and old.status is not CheckStatus.PASSED else None
         if new and self.sides.code:
-            with self._exchanged(VERIFY_WITHOUT_IT, self.sides.code):
+            with self._exchanged(VERIFY_WITHOUT_IT, self._old_code()):
                 new = yield from self._as_a_whole()
         return msgspec.structs.replace(own, old_tests=old, new_tests=new)
 

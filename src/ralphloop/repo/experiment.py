@@ -4,6 +4,9 @@ The **test side** says what is tested: test paths, snapshots, settings of a runn
 checks run.  The rest is the **code side**, but for prose, which is on neither.  It is done in
 place: whatever is installed or generated beside the sources belongs to this work tree.
 
+Examples are tests wherever they stand: prose whose examples changed is on the test side, and of a
+Python file the docstrings are, while its code is on the other (`Mixed`).
+
 What is undone is moved, not copied: bringing it back takes no room on the disk.  Whoever finds a
 `Swap` written down puts it back.  A file that is not what the swap put there was saved by somebody
 meanwhile: it is kept under a ref and named.
@@ -25,6 +28,7 @@ from ralphloop.repo.runners import FoundRunner
 from ralphloop.repo.set_aside import keep_files, ref_name, write_files
 from ralphloop.repo.snapshot import Change, Snapshotter
 from ralphloop.repo.work_tree import Repository
+from ralphloop.text.doctests import Crossed, crossed, examples
 
 MOST_PATHS = 2_000
 _SNAPSHOTS = (".snap", ".ambr")
@@ -32,13 +36,32 @@ _PROSE = (".md", ".rst", ".adoc")
 _ABOUT_TESTS = (".github", ".gitlab", ".circleci", ".buildkite", ".woodpecker", "requirements")
 
 
+class Mixed(Value, kw_only=True):
+    """A file of the code side whose docstrings are on the test side: each exchanged alone."""
+
+    path: str
+    old_tests: bytes  # the code as it is, with the examples as they were
+    old_code: bytes  # the code as it was, with the examples as they are
+
+
 class Sides(Value, kw_only=True):
     tests: tuple[Change, ...] = ()
     code: tuple[Change, ...] = ()
+    mixed: tuple[Mixed, ...] = ()  # among the code
     has_settings: bool = False  # or helpers and data: which tests they concern cannot be said
     tests_in_code: bool = False
     loaded: tuple[str, ...] = ()  # by the runner's settings, and changed: whose side is it on?
     prefix: str = ""  # of the project in its repository
+
+    @property
+    def has_tests(self) -> bool:
+        """Something that says what is tested differs."""
+        return bool(self.tests or self.mixed)
+
+    @property
+    def had_tests(self) -> bool:
+        """And was there before."""
+        return bool(self.mixed) or any(change.before is not None for change in self.tests)
 
     def files(self, *, old: bool) -> list[str]:
         """The test files that were there before, or are there now, from the project's root."""
@@ -59,7 +82,11 @@ def split(
     prefix: str = "",
 ) -> Sides:
     """Take a change apart; `contents` are those of its files, by the names of the blobs."""
-    tests, code, has_settings, guarded = [], [], False, set(scripts)
+    guarded = set(scripts)
+    has_settings = False
+    tests: list[Change] = []
+    code: list[Change] = []
+    mixed: list[Mixed] = []
     for change in changes:
         path, sides = change.path, (change.before, change.after)
         old, new = (contents.get(name or "") for name in sides)
@@ -73,16 +100,54 @@ def split(
         if obeyed or is_test_path(path) or is_data or path in guarded:
             tests.append(change)
             has_settings |= obeyed or not is_test_file(path)
+        elif path.endswith((*_PROSE, ".txt")) and _examples(old) != _examples(new) and old:
+            tests.append(change)
+            has_settings = True
+        elif path.endswith(".py") and old and new and (both := _crossed(old, new)):
+            # Where all of its code is as it was, the examples are the whole change.
+            (tests if both.new_code == old else code).append(change)
+            has_settings = True
+            if both.new_code != old:
+                crossing = {"old_tests": both.new_code, "old_code": both.old_code}
+                mixed.append(Mixed(path=path, **crossing))
         elif not path.endswith(_PROSE):
             code.append(change)
-    held = (contents.get(name or "") for it in code for name in (it.before, it.after))
     return Sides(
         tests=tuple(tests),
         code=tuple(code),
+        mixed=tuple(mixed),
         prefix=prefix,
         has_settings=has_settings,
-        tests_in_code=any(b"#[test]" in text or b"\n>>> " in text for text in held if text),
+        tests_in_code=any(_holds_tests(it, contents) for it in code),
     )
+
+
+def _crossed(old: bytes, new: bytes) -> Crossed | None:
+    """Docstrings and code exchanged; None where no example differs, or nobody can read them."""
+    if b">>>" not in old and b">>>" not in new:
+        return None
+    try:
+        return crossed(old, new)
+    except ValueError:
+        return None
+
+
+def _examples(text: bytes | None) -> tuple[str, ...]:
+    return examples((text or b"").decode("utf-8", "replace"))
+
+
+def _holds_tests(change: Change, contents: Mapping[str, bytes]) -> bool:
+    """Whether tests stand among this code that cannot be told apart from it."""
+    old, new = (contents.get(name or "") for name in (change.before, change.after))
+    if not change.path.endswith(".py"):
+        return any(b"#[test]" in text or b"\n>>> " in text for text in (old, new) if text)
+    if not (old and _examples(old)):
+        return False
+    try:
+        crossed(old, new or b"")
+    except ValueError:
+        return True
+    return new is None
 
 
 class Swap(Value, kw_only=True):

@@ -29,6 +29,7 @@ _IMPORT = LazyRegex(
     r"|(?:Error(?: \[\w+\])?: )?"
     r"(?:Cannot find (?:module|package)|Failed to (?:resolve import|load url)))\b"
 )
+_QUOTES = "'\""
 _ENDINGS = {name: name for name in ("passed", "failed", "errors", "skipped")}
 _FAILED = frozenset({"failed", "errors"})
 _SCRIPT = LazyRegex(r"\.[cm]?[jt]sx?$")  # a group that is a file of JavaScript
@@ -64,8 +65,28 @@ def failures(results: Results) -> Iterator[str]:
 
 def _failed(words: str) -> tuple[str, str]:
     """How a test ended that says this, and the first line of it."""
-    said = clean(words[: 4 * _LONGEST_NAME]).strip().partition("\n")[0][:_LONGEST_NAME]
+    plain = clean(words[: 4 * _LONGEST_NAME]).strip()
+    said = (_in_an_example(plain) or plain).partition("\n")[0][:_LONGEST_NAME]
     return ("errors" if _IMPORT.match(said) else "failed"), said
+
+
+_RAISED = LazyRegex(r"UNEXPECTED EXCEPTION: (\w+)\((.*)\)")
+
+
+def _in_an_example(words: str) -> str:
+    """What an example of a docstring expected and got, in one line; empty: it is none."""
+    if raised := _RAISED.search(words):
+        return f"{raised[1]}: {raised[2].strip(_QUOTES)}"
+    shown, expected, rest = words.partition("\nExpected:\n")
+    wanted, got, found = rest.partition("\nGot:\n")
+    if not (expected and got):
+        return ""
+    example = shown.rpartition(">>> ")[2].partition("\n")[0].strip()
+    return f"{example}: expected {_first_line(wanted)}, got {_first_line(found)}"
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
 
 
 def read_junit(paths: Iterable[Path]) -> Results | None:
@@ -88,9 +109,11 @@ def read_junit(paths: Iterable[Path]) -> Results | None:
                 kinds = {type(result): result for result in reversed(case.result)}
                 ended, said = "skipped" if junit.Skipped in kinds else "passed", ""
                 if wrong := kinds.get(junit.Failure) or kinds.get(junit.Error):
-                    ended, said = _failed(wrong.message or wrong.type or wrong.text or "")
-                if junit.Error in kinds or (wrong and case.name == case.classname):
-                    ended = "errors"  # a file that could not be loaded stands for itself
+                    words = wrong.message or wrong.type or wrong.text or ""
+                    ended, said = _failed(words)
+                    # A file that could not be loaded stands for itself; one of examples does, too.
+                    is_file = case.name == case.classname and not _in_an_example(words)
+                    ended = "errors" if junit.Error in kinds or is_file else ended
                 results.append(TestResult(name[:_LONGEST_NAME], ended, row[:_LONGEST_NAME], said))
     except (OSError, ParseError, junit.JUnitXmlError, RecursionError, ValueError):
         return None

@@ -237,6 +237,15 @@ class Snapshotter:
                 return False
         return True
 
+    def with_texts(self, tree: str, texts: Mapping[str, bytes]) -> str:
+        """A tree with other contents in some of its files, whose modes stay as they are."""
+        files: sorting.Files = {}
+        listed = self.git().run("ls-tree", "-z", "--full-tree", tree, "--", *texts)
+        for entry in filter(None, listed.split(b"\0")):
+            told, _, path = entry.partition(b"\t")
+            files[path] = told.partition(b" ")[0], texts[os.fsdecode(path)]
+        return self._index.with_files(tree, files)
+
     def git(self) -> Git:
         """Git that sees everything measured and writes nothing of the user's."""
         return self._index.git

@@ -66,6 +66,9 @@ def _listen(path, only):
 
 def _name(test):
     """The file and the way to the test in it, where that can be told."""
+    example = getattr(test, "_dt_test", None)
+    if example is not None:  # of a docstring: its own file, not that of the module `doctest`
+        return "::".join([os.path.relpath(example.filename or "."), example.name])
     module = sys.modules.get(type(test).__module__)
     file, method = getattr(module, "__file__", None), getattr(test, "_testMethodName", None)
     if not method:
