@@ -25,6 +25,7 @@ from ralphloop.errors import (
 )
 from ralphloop.journal.lock import neighbours
 from ralphloop.journal.queries import REPORTS_KEY
+from ralphloop.loop.prepare import remarks_on
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.checks import behaves, cannot_start, check_of, last_lines, why_red
@@ -66,8 +67,7 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
     if not commands and not (listed and all(it.verify for it in listed)):
         words = "no checks are configured: stories can only be `claimed` (set checks.commands)"
         report.warnings.append(words)
-    if any(it.id == "SAMPLE-1" for it in listed):
-        report.warnings.append("these stories are the sample of `ralph init`, not yours")
+    report.warnings += remarks_on(runner.setup)
     baseline = yield from _with_our_test(runner, baseline)
     snapshot = runner.measure.tree()
     # What cannot be measured is said once.
