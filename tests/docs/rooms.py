@@ -129,7 +129,7 @@ starts:
 
 
                 def greet(name):
-                    return f"Hello, {name}!"
+                    return f"Hello, {name}"
               tests/test_greet.py: |
                 import unittest
 
@@ -138,7 +138,7 @@ starts:
 
                 class Greet(unittest.TestCase):
                     def test_a_person_is_greeted_by_name(self):
-                        self.assertEqual(greet.greet("Ada"), "Hello, Ada!")
+                        self.assertEqual(greet.greet("Ada"), "Hello, Ada")
           - usage: {input_tokens: 9000, output_tokens: 800, cost_usd: 0.11}
           - say: greet() greets by name, and a test says so.
           - status: {status: COMPLETE, tasks_completed: 1, files_modified: 2, tests_status: PASSING}
@@ -206,7 +206,7 @@ def set_up(room: Shell) -> None:
 def one_story(room: Shell) -> None:
     """A story is there, and nothing has run."""
     set_up(room)
-    criterion = "greet('Ada') returns 'Hello, Ada!'"
+    criterion = "greet('Ada') returns 'Hello, Ada'"
     _do(room, f'ralph stories add "Greet by name" -c "{criterion}"', "git commit -qam Story")
 
 

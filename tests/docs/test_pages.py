@@ -24,6 +24,7 @@ BEGINNINGS: dict[str, Callable[[Shell], None]] = {
     "first-night.md": rooms.nothing,
     "the-morning.md": rooms.a_night,
     "morning-report.md": rooms.a_night,
+    "agents.md": rooms.one_story,
     "coming-from-other-loops.md": rooms.with_stories,
     "safety.md": rooms.one_story,
     "stories.md": rooms.with_stories,

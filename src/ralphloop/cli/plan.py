@@ -22,7 +22,6 @@ from ralphloop.cli import output
 from ralphloop.cli.config import settle_trust
 from ralphloop.cli.given import FILE, dollars, duration, json_option
 from ralphloop.cli.steering import refuse_agent
-from ralphloop.cli.story_list import is_sample
 from ralphloop.config.load import load_config
 from ralphloop.core.model import CheckStatus
 from ralphloop.core.run_state import StoryState
@@ -49,6 +48,7 @@ from ralphloop.repo.git import Git
 from ralphloop.repo.github import issues_as_text
 from ralphloop.stories.lint import as_lines
 from ralphloop.stories.names import label, slug
+from ralphloop.stories.sample import is_sample
 from ralphloop.stories.source import position
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import clean, counted, one_line

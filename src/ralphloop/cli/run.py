@@ -25,7 +25,7 @@ from ralphloop.core.run_state import Basis, Desk
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.loop.begin import brief, carried_for
 from ralphloop.loop.open import EndedRun, after_run, run_session
-from ralphloop.loop.prepare import Options, Setup, prepare
+from ralphloop.loop.prepare import Options, Setup, prepare, remarks_on
 from ralphloop.night.look import Position, arranged, look
 from ralphloop.night.values import next_steps
 from ralphloop.project import ERRANDS, find_project, relative
@@ -192,6 +192,7 @@ def show_plan(setup: Setup) -> None:
             }
             for step in steps
         ],
+        "remarks": remarks_on(setup),
         "prompt_tokens": prompt.estimated_tokens if prompt else 0,
         "prompt": prompt.text if prompt else None,
     }
@@ -215,6 +216,8 @@ def _plan_lines(
         mark = f"{step.position:>3}." if step.position else "  - "
         yield f"  {mark} {output.safe(step.look.story.id)}: {output.safe(step.look.story.title)}"
         yield f"       {output.safe(step.why)}"
+    for remark in remarks_on(setup):
+        yield output.safe(f"  ! {remark}")
     if prompt is None:
         yield "Nothing can run; see ralph stories."
         return

@@ -5,7 +5,6 @@ that goes on takes the list from disk, so a story added now is part of the night
 """
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from importlib.resources import files
@@ -28,6 +27,7 @@ from ralphloop.stories import shapes
 from ralphloop.stories.documents import Entry
 from ralphloop.stories.lint import as_lines, remarks
 from ralphloop.stories.names import label, next_id
+from ralphloop.stories.sample import is_sample
 from ralphloop.stories.shapes import Listing
 from ralphloop.stories.source import load, position, rearrange, story_text
 from ralphloop.text.plain import counted
@@ -260,14 +260,6 @@ def schema() -> None:
 
 def schema_text() -> str:
     return files("ralphloop.stories").joinpath(f"data/{SCHEMA_NAME}").read_text(encoding="utf-8")
-
-
-def is_sample(listing: Listing) -> bool:
-    """True for nobody's stories: those of `ralph init` to the letter, or none."""
-    template = files("ralphloop.prompts").joinpath("templates/prd.json.j2")
-    text = re.sub(r"\{\{.*?\}\}", '""', template.read_text(encoding="utf-8"))
-    sample = json.loads(text)["userStories"]
-    return all(raw in sample for raw in listing.entries)
 
 
 def _tell(path: Path, story: str, how: str) -> None:

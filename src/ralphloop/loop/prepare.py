@@ -28,7 +28,14 @@ from ralphloop.proc.sandbox import BOXED, Box
 from ralphloop.project import ERRANDS, Project, agent_directories, find_project, relative, tree_top
 from ralphloop.repo.work_tree import OwnFiles, Repository, never_progress, project_prefix
 from ralphloop.room import read_regular
-from ralphloop.stories.source import StoryFile, find_source, load, resolve_parent_spec
+from ralphloop.stories.shapes import ADD_A_STORY
+from ralphloop.stories.source import (
+    StoryFile,
+    find_source,
+    load,
+    resolve_parent_spec,
+    story_text,
+)
 
 if TYPE_CHECKING:
     from ralphloop.agents.base import Agent, AgentRequest, Inquiry, Launch
@@ -155,6 +162,8 @@ def prepare(options: Options) -> Setup:
     listed, path = (stories.list.stories, stories.path) if stories else ((), None)
     grants = grants_of(loaded, project.root, listed, path)
     setup = msgspec.structs.replace(setup, grants=grants, handed=handed_on(loaded))
+    if stories is not None:
+        _refuse_sample(stories, options.only)
     # What would fail in the middle of the night fails now.
     for story in listed:
         if not story.passes:
@@ -239,6 +248,31 @@ def _stories(options: Options, project: Project, config: Config) -> StoryFile:
     if options.specs_dir is None and configured.exists():
         return load(configured)
     return load(find_source(options.specs_dir or project.root))
+
+
+def _refuse_sample(stories: StoryFile, only: str | None) -> None:
+    """End here where a run would build what `ralph init` wrote to show what a story looks like."""
+    from ralphloop.stories.sample import sample_ids
+
+    left = [it for it in sample_ids(story_text(stories.path).listing) if only in (None, it)]
+    if not left:
+        return
+    are = "are" if len(left) > 1 else "is"
+    raise InputError(
+        f"{' and '.join(left)} {are} the sample of `ralph init`, not yours; nothing was started",
+        f"Your first story replaces it: {ADD_A_STORY}. Or edit {stories.path.name}.",
+        place=stories.path.name,
+    )
+
+
+def remarks_on(setup: Setup) -> list[str]:
+    """What the list is likely to be missing, in a few lines; of one's own words nothing is said."""
+    from ralphloop.stories.lint import in_brief, remarks
+
+    if setup.stories is None or setup.is_errand:
+        return []
+    listing = story_text(setup.stories.path).listing
+    return in_brief(list(remarks(setup.stories.list, listing)))
 
 
 def read_words(path: Path, *, within: Path | None = None) -> str:

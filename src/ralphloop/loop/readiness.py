@@ -24,6 +24,7 @@ from ralphloop.errors import (
 )
 from ralphloop.journal.lock import neighbours
 from ralphloop.loop.before import results_to_keep
+from ralphloop.loop.prepare import remarks_on
 from ralphloop.loop.runner import CLEANED_UP, Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.checks import behaves, cannot_start, check_of, last_lines, why_red
@@ -68,8 +69,7 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
     if not commands and not (listed and all(it.verify for it in listed)):
         words = "no checks are configured: stories can only be `claimed` (set checks.commands)"
         report.warnings.append(words)
-    if any(it.id == "SAMPLE-1" for it in listed):
-        report.warnings.append("these stories are the sample of `ralph init`, not yours")
+    report.warnings += remarks_on(runner.setup)
     if runner.checks_clean_up:
         report.warnings.append(f"{CLEANED_UP}; {_SPARE}")
         runner.remarks = ()

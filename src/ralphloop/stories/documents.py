@@ -98,6 +98,20 @@ class JsonDocument:
             between = self.text[spans[0][1] : spans[1][0]]
         return between.join(pieces)
 
+    def filled(self, list_key: str, entries: list[Entry]) -> str:
+        """The text with these in a root list that is empty now, on lines of their own if it is."""
+        text = self.text
+        root = _items(text, _after_space(text, 0))
+        place = next(item for item in root if item.key == list_key)
+        margin = text[text.rfind("\n", 0, place.key_start) + 1 : place.key_start]
+        if margin.strip():
+            pieces = ", ".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+            return _spliced(text, [(place.start, place.end, f"[{pieces}]")])
+        inner = margin * 2
+        lines = [json.dumps(entry, ensure_ascii=False, indent=margin) for entry in entries]
+        pieces = ",".join(f"\n{line}".replace("\n", f"\n{inner}") for line in lines)
+        return _spliced(text, [(place.start, place.end, f"[{pieces}\n{margin}]")])
+
 
 class YamlDocument:
     max_bytes = 1_000_000  # about 6 s, dense data three times that
@@ -116,6 +130,13 @@ class YamlDocument:
         after = [name.start_mark.index for name, _ in self._root.value]
         end = min((at for at in after if at > starts[-1]), default=len(self.text))
         return list(pairwise([*starts, end]))
+
+    def filled(self, list_key: str, entries: list[Entry]) -> str:
+        """The text with these in a root list that is written as empty now."""
+        found = next(node for name, node in self._root.value if name.value == list_key)
+        pieces = "".join(f"\n{self.written(entry, self.text)}" for entry in entries)
+        splice = (found.start_mark.index, found.end_mark.index, pieces)
+        return _spliced(self.text, [splice])
 
     def written(self, entry: Entry, before: str) -> str:
         dash = _DASH.match(self.text, len(before))

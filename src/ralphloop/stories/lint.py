@@ -46,6 +46,7 @@ _FIRST = _words("verbs", begin="^")
 _SECOND = _words("verbs", "later", begin=r"(?:,| and| as well as|;|\+)\s+")
 _NAMED_STORY = re.compile(r"\b[A-Za-z]{1,12}-\d{1,6}\b")
 _ASIDE = re.compile(r"\([^)]{0,200}\)")
+_NOT_READ = " is not read"
 _SPLIT = "split it: one context must hold the whole of it"
 
 
@@ -75,12 +76,21 @@ def remarks(stories: StoryList, listing: Listing) -> Iterator[Remark]:
         yield from _of_story(story, open_ids)
 
 
+def in_brief(found: Sequence[Remark], most: int = 3) -> list[str]:
+    """The first few as lines, what is not read at all before the rest, and how to see them all."""
+    ordered = sorted(found, key=lambda remark: not remark.words.endswith(_NOT_READ))
+    lines = list(as_lines(ordered[:most]))
+    if len(ordered) > most:
+        lines.append(f"{len(ordered) - most} more: `ralph stories check` shows all")
+    return lines
+
+
 def _unknown(story: str, raw: Mapping[object, object], known: frozenset[str]) -> Iterator[Remark]:
     for key in map(str, raw):
         if key in known or key.startswith(("_", "$", "x-")):
             continue
         if meant := closest(key, known, 0.75):
-            yield Remark(story, f"{quoted(key)} is not read", f"did you mean {quoted(meant)}?")
+            yield Remark(story, f"{quoted(key)}{_NOT_READ}", f"did you mean {quoted(meant)}?")
 
 
 def _of_story(story: Story, open_ids: set[str]) -> Iterator[Remark]:

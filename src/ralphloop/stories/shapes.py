@@ -35,12 +35,16 @@ _UNUSABLE = LazyRegex("[\x00\ud800-\udfff]")  # cannot be stored, printed or pas
 _NUMBER_LIMIT = 2**53  # beyond it, other tools that read the file see another number
 
 
+ADD_A_STORY = 'ralph stories add "What you want" -c "What will be seen"'
+
+
 class Problems(msgspec.Struct):
     """Mistakes of one file, in the order they were found; only the first few are kept."""
 
     path: Path
     found: list[str] = []
     count: int = 0
+    step: str = ""  # what to do about it, where that is not to correct the file
 
     @property
     def wants_detail(self) -> bool:
@@ -66,8 +70,8 @@ class Problems(msgspec.Struct):
         if self.count > 1:
             lines = [*self.found, *([f"and {rest} more"] if rest > 0 else [])]
             message = "\n  ".join([f"{self.count} problems", *lines])
-        step = f"Correct {self.path} and run the command again. Nothing was changed."
-        return InputError(message, step, place=self.path.name)
+        usual = f"Correct {self.path} and run the command again. Nothing was changed."
+        return InputError(message, self.step or usual, place=self.path.name)
 
 
 def found(value: object) -> str:
@@ -110,6 +114,7 @@ def read_list(listing: Listing, problems: Problems) -> StoryList:
     """All stories of a file; what is wrong with them is left in `problems`."""
     if not listing.entries:
         problems.add(listing.key, "is empty: there is nothing to do")
+        problems.step = f"Say what you want: {ADD_A_STORY}"
     fields, stories = _Fields(listing.root, "", problems), []
     for index, raw in enumerate(listing.entries):
         place = f"{listing.key}[{index}]"

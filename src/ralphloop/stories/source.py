@@ -186,6 +186,9 @@ def rearrange(path: Path, arrange: Arrange) -> None:
                 for one in wanted
             ]
             made = bom + (before + document.joined(pieces, spans) + after).encode(codec)
+        elif not listing.entries:
+            new = [one for one in wanted if not isinstance(one, int)]
+            made = bom + document.filled(listing.key, new).encode(codec)
         expected = [listing.entries[one] if isinstance(one, int) else dict(one) for one in wanted]
         try:
             read_back = story_text(path, made).document.data
