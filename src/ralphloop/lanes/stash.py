@@ -24,8 +24,9 @@ from ralphloop.core.model import Value
 from ralphloop.lanes.worktrees import SIGNED, LaneTree
 from ralphloop.lanes.yard import Lane, Yard
 from ralphloop.proc.steps import Steps
+from ralphloop.repo import beneath
 from ralphloop.repo.git import Git, printable
-from ralphloop.repo.set_aside import remove_file, write_files
+from ralphloop.repo.set_aside import write_files
 from ralphloop.room import read_regular
 from ralphloop.text.plain import some
 
@@ -34,6 +35,7 @@ _MOST_OBJECTS = 200_000
 _MOST_FILES = 500
 _LARGEST = 50 << 20
 _NAMED = 5
+_IN_THE_WAY = "refs/ralph/in-the-way/{}"  # what stood where a file is put back
 _BEGINNINGS = (b"WIP on ", b"On ")
 _WORDS = "all work trees share git's stash, and what was stashed in one was popped in another"
 
@@ -321,13 +323,15 @@ def _found_in(yard: Yard, lane: Lane, stashed: Stashed) -> Found:
 
 def _put_in(lane: Lane, stashed: Stashed) -> None:
     """Bring what was stashed into the files of a lane."""
-    repo, measure = lane.place.repo, lane.runner.measure
+    repo = lane.place.repo
     for path, content in stashed.tracked.items():
         if not content:
-            remove_file(repo.root, path)
-    write_files(repo, measure, stashed.commit, [it for it, new in stashed.tracked.items() if new])
+            beneath.remove(repo.root, path)
+    wanted = [path for path, content in stashed.tracked.items() if content]
+    write_files(repo, stashed.commit, wanted, ref=_IN_THE_WAY.format(stashed.commit))
     if stashed.untracked:
-        write_files(repo, measure, stashed.untracked, stashed.more)
+        more = list(stashed.more)
+        write_files(repo, stashed.untracked, more, ref=_IN_THE_WAY.format(stashed.untracked))
 
 
 def _drop(yard: Yard, commit: str) -> None:
@@ -347,8 +351,9 @@ def _take_out(yard: Yard, lane: Lane, paths: Collection[str]) -> None:
     was = _contents_at(repo.git, base, paths)
     for path in paths:
         if not was[path]:
-            remove_file(repo.root, path)
-    write_files(repo, lane.runner.measure, base, [path for path in paths if was[path]])
+            beneath.remove(repo.root, path)
+    wanted = [path for path in paths if was[path]]
+    write_files(repo, base, wanted, ref=_IN_THE_WAY.format(base))
 
 
 def _given_back(yard: Yard, lane: Lane, before: Collection[str]) -> Iterator[str]:

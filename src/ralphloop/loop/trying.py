@@ -203,7 +203,7 @@ class _Lab:
             return run_checks([check], self.root, stop=lambda: gone() or runner.stop.requested)
 
         try:
-            with self._exchanged(WITHOUT, changes):
+            with self._exchanged(WITHOUT, _Side(tuple(changes), story.start.tree)):
                 ran = yield from aside(run)
         except _Impossible:
             return None
@@ -385,7 +385,7 @@ class _Lab:
             what=what,
             start=side.tree,
             end=story.end.tree,
-            covered=covered(repo.root, changes),
+            covered=covered(repo.root, side.changes),
         )
         begins = ExperimentBegun(story=name, what=what, start=swap.start, end=swap.end)
         event = runner.made(begins, number)
