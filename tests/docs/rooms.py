@@ -74,7 +74,8 @@ stories:
              "verify": ["python3", "-m", "unittest", "-q", "test_command"],
              "dependsOn": ["US-001"], "touches": ["tally.py", "test_command.py"]}]}
 """
-# What it does on all pages: the German story needs an answer, all others are done at once.
+# What it does on all pages: the German story needs an answer, all others are done at once, and what
+# was sent back is done in another way.
 _SCRIPT = """\
 starts:
   - - if_prompt:
@@ -115,6 +116,13 @@ starts:
                       class German(unittest.TestCase):
                           def test_a_person_is_greeted_informally(self):
                               self.assertIn("du", german.greet("Ada"))
+                - if_prompt:
+                    contains: Nobody says schön
+                    then:
+                      - write:
+                          german.py: |
+                            def greet(name):
+                                return f"Hallo {name}, willst du auch einen Kaffee?"
                 - usage: {cost_usd: 0.07}
                 - say: German, with "du".
                 - status: {status: COMPLETE, tasks_completed: 1, tests_status: PASSING}

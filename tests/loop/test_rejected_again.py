@@ -160,6 +160,27 @@ def test_a_person_who_accepts_it_in_the_review_lets_it_pass(tmp_path: Path) -> N
     assert box.ralph("replay").code == 0
 
 
+def test_a_story_that_was_set_aside_for_it_passes_once_it_is_accepted(tmp_path: Path) -> None:
+    """Its leftovers come back with the second chance, and are what the person said yes to."""
+    agent = """
+    path = pathlib.Path(f"{STORY}.py")
+    if "takes it as it is" not in PROMPT: path.write_text("def greet():\\n    return 'hello'\\n")
+    if STORY == "US-1" or START > 2: done()
+    else: status()
+    """
+    box = sandbox(tmp_path, agent, stories=2, checks=GREEN, limits="max_attempts = 1")
+    assert box.run("--max-iterations", "1").code == 3
+    assert box.ralph("reject", "US-1", WHY).code == 0
+    done = box.run("--continue", "--max-iterations", "9")
+    assert done.code == 4, told(done)
+    assert not box.passes()["US-1"]
+    assert not (box.root / "US-1.py").exists()
+    assert SENT_BACK in key_pressed(box, "a")
+    done = box.run("--continue", "--max-iterations", "19")
+    assert done.code == 0, told(done)
+    assert box.passes() == {"US-1": True, "US-2": True}
+
+
 def test_it_is_known_where_ralph_does_not_commit(tmp_path: Path) -> None:
     """The work stays in the tree: doing nothing is the same change."""
     box = sandbox(tmp_path, SAME, checks=GREEN, toml='[git]\ncommit = "never"\n')

@@ -163,15 +163,16 @@ class SentBack(Spoken, kw_only=True):
 
     why: str
     kept: str = ""  # the ref of the attempt
-    work: str = ""  # what its change is known by, where the story's state does not say it
+    work: str = ""  # what the change of the commits that were taken out is known by
 
     def after(self, story: StoryState) -> StoryState:
         words = f"This story was done and sent back: {self.why}"
         if self.kept:
             words += f"\n\nThe earlier attempt is out of the branch and kept: git show {self.kept}"
-        work = story.work or self.work
-        rejected = dict.fromkeys((*story.rejected, *((work,) if work else ())))
-        story = replace(story, rejected=tuple(rejected)[-_MOST_REJECTED:], work="")
+        # All that was its own, and what its commits held: some may stand in another's commit.
+        works = filter(None, (story.work, self.work))
+        rejected = tuple(dict.fromkeys((*story.rejected, *works)))
+        story = replace(story, rejected=rejected[-_MOST_REJECTED:], work="")
         if self.kept or not story.left_tree:  # else its work still lies in the work tree
             story = replace(story, start_tree="", start_head="", left_tree="")
         fresh = replace(story, challenged=(), commitless=False, commit="")
@@ -186,7 +187,9 @@ class Accepted(OfStory, kw_only=True):
             return replace(story, accepted=True)
         others = tuple(work for work in story.rejected if work != story.work)
         told = "A person looked at this change again and takes it as it is. Report it as done."
-        return replace(story, rejected=others, findings=(told,))
+        # One that was set aside comes back with its work.
+        fresh = {"attempts": 0, "second_chance": False, "findings": (told,)}
+        return replace(story, rejected=others, **fresh)
 
 
 class SecondChance(OfStory, kw_only=True):

@@ -28,7 +28,7 @@ def move_base(runner: Runner, story: str) -> None:
     now = runner.tree()
     if now.tree == state.left_tree:
         return
-    from ralphloop.repo.own_work import tree_without  # few stories are interrupted
+    from ralphloop.repo.story_change import tree_without  # few stories are interrupted
 
     base = tree_without(runner.measure, state.start_tree, state.left_tree, now.tree)
     moved = OthersWorked(story=story, tree=base, head=now.head or "", left=now.tree)

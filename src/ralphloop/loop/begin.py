@@ -42,7 +42,7 @@ class Round(Value, kw_only=True):
 
     @property
     def story_began(self) -> Snapshot:
-        """The work tree when the story began, perhaps some iterations ago."""
+        """What stands without the story: where it began, with all that others changed since."""
         return Snapshot(tree=self.state.start_tree or self.before.tree, head=self.before.head)
 
     @property

@@ -27,9 +27,9 @@ from ralphloop.loop.requests import Refused, wished
 from ralphloop.night.look import commits_of, config_of, listed, own_commits
 from ralphloop.project import Project, relative
 from ralphloop.repo.commit import with_trailers
-from ralphloop.repo.own_work import id_of_change
 from ralphloop.repo.set_aside import ref_name, take_out, without
 from ralphloop.repo.snapshot import Snapshotter
+from ralphloop.repo.story_change import id_of_change
 from ralphloop.repo.work_tree import OwnFiles, Repository, never_progress, project_prefix
 from ralphloop.room import claim
 from ralphloop.stories.names import slug

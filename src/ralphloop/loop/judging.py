@@ -156,7 +156,7 @@ def _judge(
 
 def _known_by(runner: Runner, begun: Round, after: Snapshot) -> str:
     """What the story's own change is known by, wherever it stands."""
-    from ralphloop.repo.own_work import id_of_change
+    from ralphloop.repo.story_change import id_of_change
 
     measure = runner.measure
     return id_of_change(measure.git(), measure.known(begun.story_began).tree, after.tree)

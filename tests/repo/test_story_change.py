@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.repo.own_work import id_of_change, tree_without
+from ralphloop.repo.story_change import id_of_change, tree_without
 from tests.repo.sandbox import Sandbox
 
 TEXT = "".join(f"line {n}\n" for n in range(20))
