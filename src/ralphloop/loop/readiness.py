@@ -32,7 +32,7 @@ from ralphloop.repo.named import CANARY, sweep
 from ralphloop.repo.preflight import disk_space, inspect
 from ralphloop.text.plain import on_screen
 
-_SPARE = "no experiments are made then; let it spare ours: git clean -fdX -e '!.ralph/'"
+_SPARE = "no experiments are made then; let it name what is to go (git clean -fdX build)"
 _HURRY_S = 60.0  # of checks: a person waits for the turn of their session
 
 
