@@ -13,7 +13,7 @@ from ralphloop.text.plain import some
 
 VERIFY = "verify"  # the name of the check that is a story's own command
 UNCHANGED = "nothing changed since the story began"
-HOLLOW = "nothing but new files without content since the story began"
+HOLLOW = "only new files without content appeared since the story began"
 DOUBT = "doubt of "  # how a finding begins whose words are another command's
 
 
