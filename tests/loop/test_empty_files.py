@@ -11,7 +11,7 @@ from tests.loop.guards import told
 from tests.loop.projects import IGNORED, UNITTEST, sandbox, story
 
 GREEN = [["true"]]
-WORDS = "nothing but new files without content"
+WORDS = "only new files without content"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ SENT_BACK_TOLD = (
     "This is the very change that a person sent back: not one line differs. Do what they asked for"
     " instead. Where it is right as it is, report BLOCKED and say why: only they can accept it."
 )
-HOLLOW = "nothing but new files without content since the story began"
+HOLLOW = "only new files without content appeared since the story began"
 DOUBT = "doubt of "  # how a finding begins whose words are another command's
 
 

@@ -87,7 +87,7 @@ def _told(one: Assessment, unclaimed: int) -> Iterator[str]:
     if UNCHANGED in one.verdict.reasons:
         yield f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
     if HOLLOW in one.verdict.reasons:
-        yield f"The story was claimed, but there is {HOLLOW}. Do what the story asks for."
+        yield f"The story was claimed, but {HOLLOW}. Do what the story asks for."
     if one.moved.treading:
         yield f"{one.moved.reasons[0]}. That counts as no progress."
     if one.evidence.checks and not one.analysis.claims_done:

@@ -34,7 +34,7 @@ from ralphloop.text.plain import one_line, some
 
 _MOST_TESTS = 5
 _LONGEST_QUESTION = 800
-_SPARE = "no experiments are made then; let it spare ours: git clean -fdX -e '!.ralph/'"
+_SPARE = "no experiments are made then; let it name what is to go (git clean -fdX build)"
 _HURRY_S = 60.0  # of checks: a person waits for the turn of their session
 
 

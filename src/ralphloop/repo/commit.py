@@ -159,6 +159,8 @@ def _commit(
         # A hook may have rewritten one of our files after it was staged.
         changed = repo.git.names(*_CHANGED) if hook else ()
         again = not ours.keys().isdisjoint(changed)
+        # Somebody beside us may have written an index without what we had staged.
+        again = again or (bool(repo.scope) and "did not match any file" in said)
         if not (is_first and again):
             break
     feedback = _refusal(repo, ended, hook, said)
@@ -387,10 +389,15 @@ def _try(repo: Repository, message: str, only: _Staged) -> tuple[CommandEnd, str
     with tempfile.TemporaryDirectory(prefix="ralph-") as place:
         # Hooks are the user's programs: they get their language back, but messages stay English.
         env = {"LC_ALL": "C.UTF-8", "GIT_TRACE2_EVENT": f"{place}/trace"}
-        git = repo.git.writing()
-        if only:
-            env["GIT_INDEX_FILE"] = _index_with(repo, only, Path(place, "index"))
-        ended = patiently(repo, git.adapted(env=env), *args)
+        git = repo.git.writing().adapted(env=env)
+        if _cannot_be_named(repo, only):
+            ended = _commit_index(repo, git, args, only, Path(place, "index"))
+        elif only:
+            named = only.keys() - _behind_links(repo, only)
+            args += ["--only", *PATHSPECS_ON_STDIN]
+            ended = patiently(repo, git, *args, stdin=literal_pathspecs(named))
+        else:
+            ended = patiently(repo, git, *args)
         is_done = ended.returncode == 0 and not ended.timed_out
         hook = "" if is_done else _failed_hook(Path(place, "trace"))
     said = redact(plain_text(ended.stderr + b"\n" + ended.stdout)).strip()
@@ -400,22 +407,48 @@ def _try(repo: Repository, message: str, only: _Staged) -> tuple[CommandEnd, str
     return ended, hook, said
 
 
-def _index_with(repo: Repository, only: _Staged, place: Path) -> str:
-    """An index that holds HEAD and these changes alone; where it is.
+def _cannot_be_named(repo: Repository, only: _Staged) -> bool:
+    """Whether `git commit --only` would not commit just this.
 
-    `git commit --only` looks at the files again: it takes back the removal of one that is still
-    there (ignored now), and stops at a directory where a file was.
+    It looks at the files again: it takes back the removal of one that is still there (and ignored
+    now), and stops at a directory where a file was.
     """
+    gone = (path for path, state in only.items() if state.startswith(_NOTHING))
+    return any(os.path.lexists(repo.root / path) for path in gone)
+
+
+def _commit_index(
+    repo: Repository, git: Git, args: Sequence[str], only: _Staged, place: Path
+) -> CommandEnd:
+    """Commit HEAD and these changes alone, by an index that holds nothing else."""
+    git = git.adapted(env={"GIT_INDEX_FILE": str(place)})
     with suppress(FileNotFoundError):  # with what is known of the files, so that none is read again
         place.write_bytes((repo.git_dir / "index").read_bytes())
-    git = repo.git.writing().adapted(env={"GIT_INDEX_FILE": str(place)})
-    head = repo.head()
-    git.run("read-tree", *(("--reset", head) if head else ("--empty",)))
-    # What goes makes room for what comes: a file where a directory was.
-    states = sorted(only.items(), key=lambda one: not one[1].startswith(_NOTHING))
-    lines = (f"{state}\t".encode() + os.fsencode(path) for path, state in states)
-    git.run("update-index", "-z", "--index-info", stdin=nul_ended(lines))
-    return str(place)
+    while True:
+        base = repo.head()
+        git.run("read-tree", *(("--reset", base) if base else ("--empty",)))
+        # What goes makes room for what comes: a file where a directory was.
+        states = sorted(only.items(), key=lambda one: not one[1].startswith(_NOTHING))
+        lines = (f"{state}\t".encode() + os.fsencode(path) for path, state in states)
+        git.run("update-index", "-z", "--index-info", stdin=nul_ended(lines))
+        ended = patiently(repo, git, *args)
+        if not _takes_back(repo, git, base):
+            return ended
+
+
+def _takes_back(repo: Repository, git: Git, base: str | None) -> bool:
+    """Whether our commit stands on what somebody committed meanwhile, and so takes that out again.
+
+    Then it is no longer there when this returns.
+    """
+    now = repo.head()
+    if now is None or base is None or now == base:
+        return False
+    commit, tree, *parents = repo.git.line("show", "-s", "--format=%H %T %P", now).split()
+    if tree != git.line("write-tree") or parents == [base]:
+        return False
+    repo.git.writing().run("update-ref", "HEAD", parents[0], commit)
+    return True
 
 
 class _Event(msgspec.Struct):
