@@ -248,7 +248,8 @@ def take_up(yard: Yard, lane: Lane, story: Story) -> Steps[None]:
             tree = runner.tree()
             began = {"tree": tree.tree, "head": tree.head or ""} if kept else {}
             runner.intervene(TakenIntoLane(story=story.id, **began))
-        yard.write(number, story=story.id, base=tip, work=kept, onto=tip if kept else "")
+        onto = tip if kept else ""
+        yard.write(number, story=story.id, base=tip, work=kept, onto=onto, met={})
         if kept:
             yield from finish_move(yard, lane)
             yard.keep(kept={name: it for name, it in yard.book.kept.items() if name != story.id})
