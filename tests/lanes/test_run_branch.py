@@ -120,6 +120,46 @@ def test_a_commit_in_the_last_moment_loses_nothing(tmp_path: Path) -> None:
     landed_once(box, "main", "a", "b", "c")
 
 
+def test_commits_of_an_agent_on_the_run_branch_are_not_taken_in(tmp_path: Path) -> None:
+    """It puts its own, which nobody judged, onto the branch: that is left alone, and said."""
+    name = "git for-each-ref --format='%(refname)' 'refs/heads/ralph/2*'"
+    push = f"echo x > sneaked.txt; git add -A; git commit -qm sneaked; git push -q . HEAD:$({name})"
+    agent = f"""
+if STORY == "b" and START == 1: subprocess.run({push!r}, shell=True, check=True)
+if STORY == "b" and START == 2: subprocess.run("git reset -q --hard HEAD~", shell=True)
+{HONEST}"""
+    box = yard(tmp_path, agent, stories=in_a_row("a", "b", "c"))
+    done = box.run("--lanes", "1")
+    assert done.code == 0, done.text
+    assert "the agent left its lane" in done.text
+    assert "was moved by an agent" in done.text
+    assert "sneaked" not in box.git("log", "--format=%s", "main")
+    listed = box.git("ls-tree", "--name-only", "main")
+    assert "sneaked.txt" not in listed
+    assert starts(box, "c") == 1
+
+
+def test_a_new_run_where_somebody_stands_pays_nothing_again(tmp_path: Path) -> None:
+    """They stand and commit on a branch that the run has left: what landed beside comes first."""
+    agent = f"""{person(tmp_path)}
+if STORY == "b": git("switch", "-q", branch())
+if STORY == "c":
+    pathlib.Path(HOME, "base.txt").write_text("mine")
+    git("commit", "-qam", "mine")
+{HONEST}"""
+    box = yard(tmp_path, agent, stories=in_a_row("a", "b", "c", "d"))
+    done = box.run("--lanes", "1", "--max-iterations", "3")
+    assert done.code == 3, done.text
+    for words in (("--lanes", "1"), ()):
+        refused = box.run(*words)
+        assert refused.code == 66, refused.text
+        assert f"git merge {run_branch(box)}" in refused.text
+    box.git("merge", "-q", "-m", "merged", run_branch(box))
+    done = box.run("--lanes", "1")
+    assert done.code == 0, done.text
+    assert [starts(box, name) for name in "abcd"] == [1, 1, 1, 1]
+
+
 def test_a_branch_that_is_forced_back_is_not_paid_again(tmp_path: Path) -> None:
     """What landed is kept, said and gone on from; the branch stays where somebody put it."""
     agent = f"""{person(tmp_path)}

@@ -2,20 +2,23 @@
 
 A ref of ours (`refs/ralph/landed/<run>`) moves with the branch in one step, so what landed is known
 whatever happens to the branch.  One that was deleted is made again.  Commits that a person put on
-top of it are taken in: stories land on them.  One that was moved elsewhere, or that somebody stands
-on, is theirs from then on: the run goes on beside it, on a branch that has everything, and says so.
+top of it are taken in: stories land on them.  One that was moved elsewhere, or by an agent, or that
+somebody stands on is left to them: the run goes on beside it, on a branch that has everything, and
+says so.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from ralphloop.atomic import kill_point
 from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
 from ralphloop.lanes.names import branches_for, who_stands_on
-from ralphloop.lanes.worktrees import stand
+from ralphloop.lanes.worktrees import SIGNED, stand
 from ralphloop.lanes.yard import Yard
 from ralphloop.repo.git import first_lines
 from ralphloop.repo.work_tree import Repository
+from ralphloop.room import read_regular
 from ralphloop.text.plain import counted, one_line, some
 
 _NAMED = 3
@@ -59,6 +62,8 @@ def keep_up(yard: Yard) -> None:
         again = "it" if made.name == book.branch else made.name
         told = f"the branch {book.branch} was deleted by somebody"
         yard.say(f"{told}; {again} was made again, with all that landed")
+    elif _was_an_agent(yard, ours, theirs):
+        _go_on_beside(yard, ours, f"{book.branch} was moved by an agent to {theirs[:12]}")
     elif git.contains(theirs, ours):
         git.writing().run("update-ref", book.kept_at, theirs, ours)
         names = git.line("log", "--format=%h %s (%an)", f"{ours}..{theirs}", "--").splitlines()
@@ -68,6 +73,20 @@ def keep_up(yard: Yard) -> None:
         yard.runner.forget()
     else:
         _go_on_beside(yard, ours, _was_moved(yard, theirs, ours))
+
+
+def _was_an_agent(yard: Yard, ours: str, theirs: str) -> bool:
+    """Whether the agent of a lane moved the branch, or made what is new on it: nobody judged that.
+
+    Git signs what it does with its lane's name, in commits and in the branch's reflog.
+    """
+    repo = yard.checkout
+    signed = repo.git.line("log", "--format=%cn", f"{ours}..{theirs}", "--").splitlines()
+    log = b""
+    with suppress(OSError):
+        log = read_regular(repo.common_dir / "logs" / "refs" / "heads" / yard.book.branch)
+    signed += [line.decode("utf-8", "replace") for line in log.splitlines()[-1:]]
+    return any(SIGNED in name for name in signed)
 
 
 def _was_moved(yard: Yard, theirs: str, ours: str) -> str:

@@ -226,7 +226,7 @@ class Coordinator:
         if found:
             lost = lane.lost
             lane.runner.left_lane = lambda: lost
-        if self._lands in (None, lane):
+        if self._lands is None or self._lands is lane:
             found = mend_landing(self.yard) or found
         self._mends += found
         return found and self._mends <= _MOST_MENDS

@@ -229,14 +229,14 @@ def _waiting(checkout: Repository, book: Book) -> str:
     """What landed for the branch of the checkout and is not in it; empty where it is."""
     tip = checkout.commit_of(f"refs/heads/{book.branch}")  # without it, they do without
     tip = tip and checkout.commit_of(holds_what_landed(checkout, book))
-    mine = bool(book.origin) and checkout.branch() == book.origin
+    mine = bool(book.origin) and checkout.branch() in (book.origin, *book.left)
     return tip if tip and mine and not has_again(checkout, checkout.head(), tip) else ""
 
 
 def _merge_first(home: Setup, book: Book) -> RepositoryError:
     return RepositoryError(
         f"what the last run landed is on {holds_what_landed(repository_of(home), book)}"
-        f" and not in {book.origin}",
+        f" and not in {repository_of(home).branch()}",
         f"{way_to_have_it(home, book)}; or to do without it: git branch -D {book.branch}",
     )
 
