@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from ralphloop.core.grading import VERIFY, Grade, Proof, judge_story
 from ralphloop.core.model import CheckResult, CheckStatus
@@ -85,15 +86,7 @@ def with_runs(
     own: OwnCommand, old: CheckResult | None, new: CheckResult | None = None
 ) -> OwnCommand:
     """The same with what came out."""
-    return OwnCommand(
-        command=own.command,
-        red=own.red,
-        end=own.end,
-        tests_changed=own.tests_changed,
-        had_changed=own.had_changed,
-        old_tests=old,
-        new_tests=new,
-    )
+    return replace(own, old_tests=old, new_tests=new)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +117,23 @@ def test_a_command_whose_tests_came_with_the_story_is_discounted_and_nobody_is_b
         trial = own_command(own, VERIFY)
         assert (trial.discounted, trial.old) == ((VERIFY,), ())
         assert trial.untried == ("verify is red with the tests as they were",)
+
+
+@pytest.mark.parametrize(
+    ("own", "proven"),
+    [
+        (OwnCommand(command="x"), ("a.py::t",)),
+        (OwnCommand(command="x", by_chance=frozenset({"a.py::t"})), ()),
+        (OwnCommand(command="x", settings_changed=True), ()),
+    ],
+    ids=["twice", "by chance", "settings"],
+)
+def test_a_test_that_came_with_the_story_proves_it_by_failing_without_its_code(
+    own: OwnCommand, proven: tuple[str, ...]
+) -> None:
+    """Unless it did so by chance, or the settings of the runner changed with it."""
+    ran = replace(own, end=GREEN, tests_changed=True, old_tests=NONE_FOUND, new_tests=FAILED)
+    assert own_command(ran, VERIFY).proven == proven
 
 
 def test_a_command_that_is_green_with_the_tests_as_they_were_proves_the_story() -> None:

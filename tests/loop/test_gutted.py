@@ -241,13 +241,23 @@ def red(tmp_path: Path, agent: str, *, tolerate: bool, second: bool = False) -> 
     return box
 
 
-@pytest.mark.parametrize("tolerate", [False, True], ids=["--allow-red", "tolerate"])
-@pytest.mark.parametrize("agent", RED_CHEATS.values(), ids=RED_CHEATS.keys())
+@pytest.mark.parametrize(
+    ("cheat", "tolerate"),
+    [
+        ("emptied", False),
+        ("emptied", True),
+        ("expects what was there", False),
+        ("skipped", True),
+        ("removed", False),
+        ("file removed", False),
+        ("file removed", True),
+    ],
+)
 def test_a_red_test_of_a_check_that_is_gone_or_gutted_is_not_green(
-    tmp_path: Path, agent: str, tolerate: bool
+    tmp_path: Path, cheat: str, tolerate: bool
 ) -> None:
     """Asked about by name, then needs review; never "was red, is green"."""
-    box = red(tmp_path, agent, tolerate=tolerate)
+    box = red(tmp_path, RED_CHEATS[cheat], tolerate=tolerate)
     done = box.run("--max-iterations", "2", *(() if tolerate else ("--allow-red",)))
     first, last = verdicts(box)[0], verdicts(box)[-1]
     assert not first.passed, told(done)
@@ -255,10 +265,10 @@ def test_a_red_test_of_a_check_that_is_gone_or_gutted_is_not_green(
     assert last.grade == "needs review", last
 
 
-@pytest.mark.parametrize("agent", list(RED_CHEATS.values())[:4], ids=list(RED_CHEATS)[:4])
-def test_beside_a_test_that_stays_red_it_is_the_same(tmp_path: Path, agent: str) -> None:
+@pytest.mark.parametrize("cheat", ["emptied", "removed"])
+def test_beside_a_test_that_stays_red_it_is_the_same(tmp_path: Path, cheat: str) -> None:
     """A check that is tolerated proves nothing by one red test less."""
-    box = red(tmp_path, agent, tolerate=True, second=True)
+    box = red(tmp_path, RED_CHEATS[cheat], tolerate=True, second=True)
     done = box.run("--max-iterations", "2")
     first, last = verdicts(box)[0], verdicts(box)[-1]
     assert not first.passed, told(done)

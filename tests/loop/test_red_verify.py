@@ -119,6 +119,21 @@ def test_honest_work_that_writes_the_named_test_is_verified_by_it(
     assert "red without it" in verdict.reasons[0]
 
 
+@pytest.mark.parametrize("runner", [PYTEST, ["python3", "-m", "unittest", "-q"]])
+def test_a_named_test_outside_of_the_checks_proves_the_story_as_well(
+    tmp_path: Path, runner: list[str]
+) -> None:
+    """It was yet to be written, and fails without the code, in a running test."""
+    agent = HONEST.replace("tests/test_halve.py", "accept/test_halve.py")
+    box = project(tmp_path, agent, [*runner, "accept/test_halve.py"])
+    done = box.run()
+    assert done.code == 0, told(done)
+    verdict = box.records()[-1].verdict
+    assert verdict.grade == "verified", verdict
+    assert verdict.reasons == ("red without it: accept/test_halve.py::Halve::test_halves",)
+    assert box.git("status", "--porcelain") == ""
+
+
 def test_a_named_test_that_proves_nothing_is_not_proven_by_having_been_missing(
     tmp_path: Path,
 ) -> None:

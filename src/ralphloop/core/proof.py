@@ -350,11 +350,16 @@ class OwnCommand(Value, kw_only=True):
     is_unsure: bool = False  # tests stand in code files too
     old_tests: CheckResult | None = None  # with the new code; None: it was not tried
     new_tests: CheckResult | None = None  # with the old code
+    by_chance: frozenset[str] = frozenset()  # tests that do not fail there a second time
+    settings_changed: bool = False  # of its runner, which may tell old code from new
 
 
 def own_command(own: OwnCommand, name: str) -> Trial:
     """Whether turning green proves the story: only if it is green with the tests as they were, and
-    every test that was red has run and passed.  `name` is the command's among the checks."""
+    every test that was red has run and passed.  `name` is the command's among the checks.
+
+    Tests that came with the story prove it like any others: by failing without its code.
+    """
     old, new = own.old_tests, own.new_tests
     tried = old.report if old else None
     # Whatever ran with the old tests was there before, also if nobody could name it then.
@@ -375,7 +380,14 @@ def own_command(own: OwnCommand, name: str) -> Trial:
     if is_green and not found and not named.idle:
         return Trial()
     why = "" if is_green or found or old is None else "verify is red with the tests as they were"
-    return Trial(old=found, idle=named.idle, discounted=(name,), untried=tuple(filter(None, [why])))
+    proven = () if is_green or found or own.settings_changed else named.proven
+    return Trial(
+        old=found,
+        idle=named.idle,
+        discounted=(name,),
+        proven=tuple(it for it in proven if it not in own.by_chance),
+        untried=tuple(filter(None, [why])),
+    )
 
 
 def _unnamed(own: OwnCommand) -> tuple[OldTest, ...]:

@@ -82,7 +82,7 @@ def tried(
         for argv, now in results:
             lab = _Lab(story, argv, now, before.of(now.name))
             trial = trial.joined((yield from lab.tried()))
-        if own := _own_command(story, evidence):
+        if own := _own_command(story, evidence, is_proven=bool(trial.proven)):
             trial = trial.joined((yield from own.tried()))
     except _Cut:
         return msgspec.structs.replace(evidence, trial=trial, checked_tree="", checks_cut=True), ""
@@ -458,6 +458,7 @@ class _OwnLab(_Lab):
             tests_changed=sides.has_tests,
             had_changed=sides.had_tests,
             is_unsure=sides.tests_in_code,
+            settings_changed=sides.has_settings,
         )
         untried: tuple[str, ...] = ()
         if sides.has_tests:
@@ -479,11 +480,25 @@ class _OwnLab(_Lab):
             old = yield from self._as_a_whole()
             if old and old.status is CheckStatus.FAILED and not old.ran_nothing:
                 old = yield from self._as_a_whole()  # what fails by chance is nobody's fault
-        new = self.now if old and old.status is not CheckStatus.PASSED else None
-        if new and self.sides.code:
-            with self._exchanged(VERIFY_WITHOUT_IT, self._old_code()):
-                new = yield from self._as_a_whole()
-        return msgspec.structs.replace(own, old_tests=old, new_tests=new)
+        own = msgspec.structs.replace(own, old_tests=old)
+        if old is None or old.status is CheckStatus.PASSED:
+            return own
+        if not self.sides.code:
+            return msgspec.structs.replace(own, new_tests=self.now)
+        with self._exchanged(VERIFY_WITHOUT_IT, self._old_code()):
+            new = yield from self._as_a_whole()
+            lucky = yield from self._by_chance(new)
+        return msgspec.structs.replace(own, new_tests=new, by_chance=lucky)
+
+    def _by_chance(self, new: CheckResult | None) -> Steps[frozenset[str]]:
+        """Tests that fail without the code, and do not do so a second time."""
+        end = self.now.report
+        if end is None or new is None or new.report is None:
+            return frozenset()
+        names = proof.by_chance(end, new.report)
+        again = (yield from self._as_a_whole()) if names else None
+        failed = again.report.failed if again and again.report else {}
+        return frozenset(name for name in names if name not in failed)
 
     def _as_a_whole(self) -> Steps[CheckResult | None]:
         """The very command; None where there is no time left."""
@@ -503,14 +518,19 @@ class _OwnLab(_Lab):
         return result
 
 
-def _own_command(story: _Story, evidence: Evidence) -> _OwnLab | None:
-    """The story's own command, where it was red before and is green."""
+def _own_command(story: _Story, evidence: Evidence, *, is_proven: bool) -> _OwnLab | None:
+    """The story's own command, where it was red before and is green.
+
+    One that found no test before can only prove by tests that came with the story, and need not
+    where the checks have done so.
+    """
     named, state = story.begun.story, story.begun.state
     own = next((it for it in evidence.checks or () if it.name == VERIFY), None)
     seen = state.verify_before
     if named is None or not named.verify or own is None or seen is None:
         return None
-    was_red = verify_was(state, named) is CheckStatus.FAILED
+    was = verify_was(state, named)
+    was_red = was is CheckStatus.FAILED or (was is CheckStatus.NO_TESTS and not is_proven)
     is_green = own.status is CheckStatus.PASSED
     return _OwnLab(story, named.verify, own, seen) if was_red and is_green else None
 
