@@ -144,7 +144,7 @@ def not_trusted(grants: Sequence[Grant], lacking: Sequence[Grant], given: str = 
             f"Look at them with `ralph trust --show`; these would be --trust={pin}",
         )
     return NotTrusted(
-        "settings of this repository can run programs, and nobody here has said that they may"
+        "settings of this repository can run programs or loosen safety, and nobody here said yes"
         f" ({', '.join(names[:4])}{more}); nothing was started",
         f"Look at them and say yes: ralph trust. In a script: ralph run --trust={pin}",
     )

@@ -74,6 +74,7 @@ READS = {
     "repo/runners.py": "ours",
     "repo/set_aside.py": "git's HEAD",
     "stories/lint.py": "our words",
+    "stories/sample.py": "our template",
     "ui/page/site.py": "ours",
 }
 READERS = {"read_text", "read_bytes"}

@@ -38,6 +38,7 @@ That was the whole thing. The toy repository is in {place}
 
 On your own repository:
   ralph init                          finds your stack and your checks, writes ralph.toml
+  ralph stories add "…" -c "…"        says what you want, and what will be seen
   ralph run --dry-run                 shows the plan and the first prompt, spends nothing
   ralph run                           runs until the stories are really done
 """

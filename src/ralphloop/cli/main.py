@@ -84,6 +84,31 @@ _ALIASES = {
     "--mode=script": ("run",),
 }
 
+_NAMES_OF_VERSION = ("version", "-v", "-V")
+
+# Words of other tools, and what they are called here; nothing is started on a guess.
+_MEANT = {
+    "start": "run",
+    "go": "run",
+    "continue": "run --continue",
+    "list": "stories",
+    "ls": "stories",
+    "add": "stories add",
+    "watch": "monitor",
+    "tui": "monitor",
+    "dashboard": "monitor",
+    "logs": "log",
+    "web": "serve",
+    "ui": "serve",
+    "accept": "review",
+    "approve": "review",
+    "cancel": "stop",
+    "abort": "stop",
+    "kill": "stop",
+    "undo": "reject",
+    "setup": "init",
+}
+
 _EXAMPLES = """\
 \b
 Examples:
@@ -120,6 +145,7 @@ class LazyGroup(click.Group):
             name = args[0][:40]
             close = [known for known in COMMANDS if len(name) > 2 and known.startswith(name)]
             close = close or get_close_matches(name, COMMANDS, n=1)
+            close = [_MEANT[name]] if name in _MEANT else close
             hint = " or ".join(f"`ralph {known}`" for known in close)
             step = f"Did you mean {hint}?" if hint else "ralph --help"
             raise UsageError(f"there is no command {name!r}", step)
@@ -245,6 +271,10 @@ def spelled_out(arguments: Sequence[str]) -> list[str]:
             return ["run", *rest]
         case ["--mode", *_]:
             raise UsageError("--mode takes only: script", "ralph run --help")
+        case ["help", *rest]:
+            return [*rest, "--help"]
+        case [only] if only in _NAMES_OF_VERSION:
+            return ["--version"]
         case [first, *rest] if first in _ALIASES:
             return [*_ALIASES[first], *rest]
         case unchanged:

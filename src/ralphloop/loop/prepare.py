@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ralphloop.config.model import AgentSection, Config, policy_of
-from ralphloop.core.model import Story, Value
+from ralphloop.core.model import Story, StoryList, Value
 from ralphloop.core.planning import rungs_in_order
 from ralphloop.core.policy import Policy
 from ralphloop.errors import (
@@ -158,6 +158,9 @@ def prepare(options: Options) -> Setup:
     project = find_project(options.start)
     loaded = load_config(project.root, env=options.env, flags=options.flags)
     stories = None if options.prompt else _stories(options, project, loaded.config)
+    if stories and options.only is not None:
+        only = _story_named(options.only, stories.list)
+        options = msgspec.structs.replace(options, only=only)
     setup = assemble(options, project, loaded.config, stories, open_repository(project.root))
     listed, path = (stories.list.stories, stories.path) if stories else ((), None)
     grants = grants_of(loaded, project.root, listed, path)
@@ -168,10 +171,7 @@ def prepare(options: Options) -> Setup:
     for story in listed:
         if not story.passes:
             spec_of(story, setup)
-    only, branch = options.only, stories.list.branch_name if stories else None
-    if stories and only is not None and stories.list.get(only) is None:
-        known = ", ".join(story.id for story in listed[:10])
-        raise InputError(f"there is no story {only!r}", f"Stories: {known}.")
+    branch = stories.list.branch_name if stories else None
     try:
         if setup.repo is not None and branch:
             setup.repo.check_branch_name(branch)
@@ -248,6 +248,17 @@ def _stories(options: Options, project: Project, config: Config) -> StoryFile:
     if options.specs_dir is None and configured.exists():
         return load(configured)
     return load(find_source(options.specs_dir or project.root))
+
+
+def _story_named(name: str, stories: StoryList) -> str:
+    """The id that was meant: as it stands in the file, else the only one in another case."""
+    if stories.get(name) is not None:
+        return name
+    alike = [it.id for it in stories.stories if it.id.casefold() == name.casefold()]
+    if len(alike) == 1:
+        return alike[0]
+    known = ", ".join(story.id for story in stories.stories[:10])
+    raise InputError(f"there is no story {name!r}", f"Stories: {known}.")
 
 
 def _refuse_sample(stories: StoryFile, only: str | None) -> None:

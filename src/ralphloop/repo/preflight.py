@@ -121,7 +121,12 @@ def _dirt(
     dirty = repo.dirty_paths(own, deep=not looking)
     if not dirty:
         return
-    message = f"uncommitted changes: {some([printable(path) for path in dirty])}"
+    named = some([printable(path) for path in dirty])
+    if repo.head() is None and not allow_dirty:
+        fix = "make the first one: git add -A && git commit -m 'Start'"
+        yield Finding(Level.ERROR, f"there is no commit yet, and files: {named}", fix, "dirty")
+        return
+    message = f"uncommitted changes: {named}"
     if allow_dirty:
         message += "; they are committed only if the agent changes them"
         yield Finding(Level.WARNING, message, code="dirty")
