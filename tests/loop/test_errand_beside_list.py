@@ -127,3 +127,14 @@ def test_without_a_story_list_the_errand_alone_is_shown(tmp_path: Path) -> None:
     assert shown.code == 0, told(shown)
     assert f"{name}: make the file" in shown.out
     assert f"{name} “make the file”: passed" in box.ralph("status").out
+
+
+def test_the_monitor_shows_the_list_too(tmp_path: Path) -> None:
+    """Screen and page look through the same eyes; the question of an errand is there as well."""
+    box = sandbox(tmp_path, ASKS, stories=2)
+    name = errand(box)
+    shown = box.ralph("monitor", "--once").out
+    assert "US-1" in shown
+    assert "US-2" in shown
+    assert name in shown
+    assert "Which name?" in shown
