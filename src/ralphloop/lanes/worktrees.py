@@ -25,7 +25,10 @@ from ralphloop.config.model import Config
 from ralphloop.core.model import Value
 from ralphloop.errors import InputError, RepositoryError
 from ralphloop.loop.runner import lane_branch
-from ralphloop.proc.run import Output, run_command
+from ralphloop.proc import programs
+from ralphloop.proc.run import CommandEnd, Output, run_command
+from ralphloop.proc.sandbox import Box, in_words, refused_paths
+from ralphloop.repo.checks import check_of, run_confined
 from ralphloop.repo.commit import with_trailers
 from ralphloop.repo.git import Git, first_lines, printable
 from ralphloop.repo.set_aside import scratch_index
@@ -116,15 +119,16 @@ def open_tree(home: Repository, directory: Path, number: int, commit: str) -> La
     root = directory / (str(number) if number else "landing")
     known = {path: git_dir for path, git_dir, _ in listed(home)}
     if root in known and not (root / ".git").exists():
-        home.git.writing().confined(None).run("worktree", "remove", "--force", "--force", str(root))
+        without_hooks(home).run("worktree", "remove", "--force", "--force", str(root))
         known.pop(root)  # somebody deleted its files
     if root not in known:
         if root.exists() and any(root.iterdir()):
             raise _in_the_way(root)
         root.parent.mkdir(parents=True, exist_ok=True)
         how = ("--quiet", "--force", "--no-checkout", "--detach")
-        git = home.git.writing().confined(None)  # nothing of anybody's runs: no file is written yet
-        ended = git.attempt("worktree", "add", *how, str(root), commit, timeout_s=_LONG_S)
+        ended = without_hooks(home).attempt(
+            "worktree", "add", *how, str(root), commit, timeout_s=_LONG_S
+        )
         if ended.returncode != 0:
             raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
         kill_point("lane.added")
@@ -134,6 +138,12 @@ def open_tree(home: Repository, directory: Path, number: int, commit: str) -> La
             raise _in_the_way(root)
         write_mark(place, ReadyMark(home=str(home.root)))
     return place
+
+
+def without_hooks(home: Repository) -> Git:
+    """Git that makes and removes work trees, outside of any box: no file of theirs is read."""
+    git = home.git.writing().confined(None)
+    return git.adapted(config=(f"core.hooksPath={os.devnull}",))
 
 
 def _in_the_way(root: Path) -> RepositoryError:
@@ -225,7 +235,8 @@ def put_onto(place: LaneTree, commit: str) -> tuple[str, ...]:
     ended = place.git.attempt("cherry-pick", "--no-commit", commit, timeout_s=_LONG_S)
     if ended.returncode == 0:
         return ()
-    found = place.repo.git.names("diff", "--name-only", "--diff-filter=U", "-z")
+    how = ("--name-only", "--ignore-submodules=dirty", "--diff-filter=U", "-z")
+    found = place.repo.git.names("diff", *how)
     paths = tuple(map(printable, found))
     if not paths:
         raise RepositoryError(
@@ -245,9 +256,17 @@ def unsolved(place: LaneTree) -> str:
 
 
 def make_ready(
-    place: LaneTree, home: Repository, project: Path, config: Config, stop: Callable[[], bool]
+    place: LaneTree,
+    home: Repository,
+    project: Path,
+    config: Config,
+    stop: Callable[[], bool],
+    box: Box | None = None,
 ) -> str:
-    """Bring along and set up what is not committed; why that failed, in words."""
+    """Bring along and set up what is not committed; why that failed, in words.
+
+    What sets it up may be a script of the tree, and an agent's by now: it runs as checks do.
+    """
     mark, section = place.mark(), config.lanes
     lies_in = place.root / project_prefix(home.root, project)
     digest = _digest(config, [place.root, lies_in])
@@ -259,18 +278,36 @@ def make_ready(
         if where := installs_from(copied, home):
             return f"{where}. Leave it out of lanes.copy and {MAKE_IT}"
     for argv in section.setup:
-        ended = run_command(
-            argv, cwd=lies_in, timeout_s=_SETUP_S, output=Output.TAIL, keep=_KEPT_OUTPUT, stop=stop
-        )
+        if box is not None and tuple(argv[:2]) == ("git", "submodule"):
+            ended = _bring_submodules(place, home, argv)
+        else:
+            wanted = check_of(argv, _SETUP_S, box)
+            ended = run_confined(wanted, lies_in, keep=_KEPT_OUTPUT, stop=stop)
         if ended.stopped:
             return ""  # the run ends; next time from the beginning
         if ended.returncode != 0:
-            return f"setup failed: {' '.join(argv)}\n{ended.said[-_KEPT_OUTPUT:]}"
+            said = ended.said[-_KEPT_OUTPUT:]
+            hints = in_words(refused_paths(said, box)) if box else []
+            return "\n".join([f"setup failed: {' '.join(argv)}", said, *hints])
     brought = _ignored(place)
     if where := leads_back((place.root / path for path in brought), home):
         return where
     write_mark(place, ReadyMark(home=str(home.root), digest=digest, brought=tuple(brought)))
     return ""
+
+
+def _bring_submodules(place: LaneTree, home: Repository, argv: Sequence[str]) -> CommandEnd:
+    """Git's own command for submodules, which writes what no box lets be written.
+
+    It is run outside, while it says the same as in the checkout where they are to come from.
+    """
+    name = ".gitmodules"
+    with suppress(OSError):
+        listed = read_regular(place.root / name, most=_LARGEST_MANIFEST)
+        theirs = home.git.attempt("cat-file", "blob", f"HEAD:{name}")
+        if theirs.returncode == 0 and theirs.stdout == listed:
+            return without_hooks(place.repo).attempt(*argv[1:], timeout_s=_SETUP_S)
+    return CommandEnd(1, b"", f"{name} is not as in your checkout: nothing is fetched".encode())
 
 
 def _digest(config: Config, places: Sequence[Path]) -> str:
@@ -312,7 +349,7 @@ def _copy(paths: Iterable[str], home: Repository, place: LaneTree) -> None:
         if not os.path.lexists(source) or os.path.lexists(target):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        argv = ("cp", "-a", *how, str(source), str(target))
+        argv = (programs.program("cp"), "-a", *how, str(source), str(target))
         ended = run_command(argv, timeout_s=_SETUP_S, output=Output.TOGETHER)
         if ended.returncode != 0:
             remove(target)
