@@ -23,13 +23,14 @@ from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import NOTES_KEY, SWAP_KEY
 from ralphloop.journal.records import Wish
+from ralphloop.loop.confine import confined_repository
 from ralphloop.loop.requests import Refused, wished
 from ralphloop.night.look import commits_of, config_of, listed, own_commits
 from ralphloop.project import Project, relative
 from ralphloop.repo.commit import with_trailers
 from ralphloop.repo.set_aside import ref_name, take_out, without
 from ralphloop.repo.snapshot import Snapshotter
-from ralphloop.repo.work_tree import Repository, never_progress, project_prefix
+from ralphloop.repo.work_tree import never_progress, project_prefix
 from ralphloop.room import claim
 from ralphloop.stories.names import slug
 from ralphloop.stories.source import mark
@@ -95,7 +96,7 @@ def send_back(project: Project, story: str, why: str) -> str:
         source, ref = Path(stories.source), ""
         shows = _own_commits(between.journal, project, story)
         if shows:
-            repo = Repository.open(project.root)
+            repo = confined_repository(project, between.config)
             prefix = project_prefix(repo.root, project.root)
             listed_in = f"{prefix}{relative(source, project.root)}"
             tree = without(repo, shows, never_progress(prefix, [listed_in]))
@@ -154,7 +155,7 @@ def _held(project: Project, story: str) -> Iterator[HeldRun]:
         if journal.meta(SWAP_KEY) is not None:  # an experiment was cut off
             from ralphloop.loop.trying import restore
 
-            repo = Repository.open(project.root)
+            repo = confined_repository(project, config_of(project, record))
             restore(journal, repo, Snapshotter(repo, project.directory / "objects"), project)
         config = config_of(project, record)
         stories, problem = listed(project, record, config)
