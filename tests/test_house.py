@@ -15,7 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # A file name in several rooms stands for the same thing there: a command and what it commands, an
 # agent and its reader, the values of a room.
-SAME_THING = set("base claude model run values".split())
+SAME_THING = set("base claude inner model run values".split())
 
 
 def test_a_file_name_means_one_thing() -> None:

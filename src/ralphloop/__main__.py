@@ -1,9 +1,11 @@
 """The way in: what must be fast is answered before the command line framework is imported."""
 
+import os
 import sys
 
 
 def main() -> int:
+    _import_nothing_from_here()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         from ralphloop import __version__
@@ -18,6 +20,17 @@ def main() -> int:
     from ralphloop.cli.main import run
 
     return run(arguments)
+
+
+def _import_nothing_from_here() -> None:
+    """Started with `python -m`, Python looks for modules in the user's repository first."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    try:
+        here = os.getcwd()  # noqa: PTH109
+    except OSError:
+        return  # the directory is gone
+    if sys.path[0] in ("", here) and here != package:
+        del sys.path[0]
 
 
 if __name__ == "__main__":

@@ -138,6 +138,8 @@ _RUNNERS = {
 }
 _WRAPPERS = {"uv": "run", "poetry": "run", "pipenv": "run", "hatch": "run", "bundle": "exec"}
 _INTERPRETERS = frozenset("sh bash dash zsh ksh fish python node ruby perl php lua Rscript".split())
+# Names of programs that take what they run from where they are started, or from their words.
+RUNS_CODE = frozenset((*_RUNNERS, *_WRAPPERS, *_INTERPRETERS))
 _MODULES = frozenset("pytest unittest tox nox doctest".split())
 _INLINE = frozenset("-c -e -exec --eval --exec --execute --command".split())
 _VERSION = re.compile(r"[0-9.]+$")

@@ -68,6 +68,7 @@ class Inquiry(NamedTuple):
     inherited: Mapping[str, str]
     # Why a program that was found must not be started; empty where it may, as before a run.
     why_not: Callable[[str], str] = lambda _program: ""
+    box: Box | None = None  # what it is confined to
 
 
 class Agent(Protocol):

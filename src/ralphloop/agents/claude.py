@@ -22,7 +22,7 @@ from ralphloop.agents.environment import ask, find_program, outer_sandbox, withh
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import Safety
 from ralphloop.errors import Finding, Level
-from ralphloop.proc.sandbox import BOXED
+from ralphloop.proc.sandbox import BOXED, Box
 
 _SMALLEST_BUDGET_USD = 0.01
 _OUTER_SANDBOX = (
@@ -70,7 +70,7 @@ _DENIED = (
 class ClaudeAgent(DeclaredAgent):
     def words(self, request: AgentRequest, env: Mapping[str, str]) -> Iterator[str]:
         program = find_program(self.program(request.config), env, request.cwd)
-        unknown = _unknown_flags(_usage_of(program or "", env))
+        unknown = _unknown_flags(_usage_of(program or "", env, request.cwd, request.box))
         yield from self.it.start
         for flag in _flags(request):
             if unknown.isdisjoint(flag[:1]):
@@ -89,7 +89,8 @@ class ClaudeAgent(DeclaredAgent):
     def answers(
         self, inquiry: Inquiry, program: str, env: Mapping[str, str], version: str
     ) -> Iterator[Finding]:
-        usage, safety = _usage_of(program, env), inquiry.config.safety
+        usage = _usage_of(program, env, inquiry.cwd, inquiry.box)
+        safety = inquiry.config.safety
         unknown, name = _unknown_flags(usage), f"claude {version}".rstrip()
         if safety == "minimal":
             unknown -= {"--settings", "--permission-prompts"}
@@ -102,7 +103,8 @@ class ClaudeAgent(DeclaredAgent):
                 yield Finding(Level.WARNING, message, _UPDATE)
         # A release without that command would take the words for a prompt, and spend money on it.
         has_it = re.search(r"^ {1,8}auth\b", usage, re.MULTILINE)
-        answer = ask([program, "auth", "status"], env) if has_it else None
+        asked = [program, "auth", "status"]
+        answer = ask(asked, env, inquiry.cwd, inquiry.box) if has_it else None
         if answer and re.search(rb'"loggedIn"\s*:\s*false\b', answer.stdout):
             fix = self.login
             if names := withheld_keys(inquiry.config, inquiry.inherited, self.it.keys):
@@ -158,7 +160,7 @@ def _write_settings(request: AgentRequest) -> Path:
 _answers: dict[tuple[str, int, int], str] = {}
 
 
-def _usage_of(program: str, env: Mapping[str, str]) -> str:
+def _usage_of(program: str, env: Mapping[str, str], cwd: Path, box: Box | None) -> str:
     """What its help says; empty where it cannot be asked."""
     try:
         found = os.stat(program)  # noqa: PTH116 - a path as text is all that is needed
@@ -166,7 +168,7 @@ def _usage_of(program: str, env: Mapping[str, str]) -> str:
         return ""
     key = program, found.st_ino, found.st_mtime_ns
     if key not in _answers:
-        answer = ask([program, "--help"], env)
+        answer = ask([program, "--help"], env, cwd, box)
         _answers[key] = answer.said[:65536] if answer else ""
     return _answers[key]
 

@@ -115,7 +115,7 @@ class DeclaredAgent(Agent):
         return request.launch(words, env, self.it.reader)
 
     def check(self, inquiry: Inquiry) -> list[Finding]:
-        config, cwd, inherited, why_not = inquiry
+        config, cwd, inherited, why_not, box = inquiry
         env, name = clean_environment(config, inherited), self.program(config)
         program = find_program(name, env, cwd)
         if program is None:
@@ -138,7 +138,7 @@ class DeclaredAgent(Agent):
         if reason := why_not(program):
             there = f"{self.name}: {program} is there; not started: {reason}"
             return [Finding(Level.INFO, there), *about]
-        answer = ask([program, "--version"], env)
+        answer = ask([program, "--version"], env, cwd, box)
         stated = _VERSION.search(answer.said) if answer and answer.returncode == 0 else None
         version = stated.group() if stated else ""
         return [self._stated(version), *about, *self.answers(inquiry, program, env, version)]
@@ -182,7 +182,8 @@ class DeclaredAgent(Agent):
     ) -> Iterator[Finding]:
         """What the program itself says of what it needs."""
         login = self.it.login
-        answer = ask([program, *login.ask], env) if login and login.ask else None
+        asked = [program, *login.ask] if login and login.ask else []
+        answer = ask(asked, env, inquiry.cwd, inquiry.box) if asked else None
         # Only warnings: with a provider of one's own no login is needed, and nobody can tell.
         if login and answer and answer.returncode != 0:
             yield Finding(Level.WARNING, f"{self.name} is not logged in", login.fix)
@@ -251,7 +252,7 @@ class CommandAgent(Agent):
         return request.launch((*config.command, *config.args), env, config.format)
 
     def check(self, inquiry: Inquiry) -> list[Finding]:
-        config, cwd, inherited, _ = inquiry
+        config, cwd, inherited, *_ = inquiry
         if not config.command:
             return [Finding(Level.ERROR, 'the agent "command" has no command', _EXAMPLE)]
         env = clean_environment(config, inherited, drop_keys=False)

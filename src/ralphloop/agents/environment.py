@@ -15,8 +15,10 @@ from pathlib import Path
 from ralphloop.agents.base import Agent, AgentRequest, mark_of
 from ralphloop.config.model import SANDBOX_WORDS, AgentSection
 from ralphloop.errors import Finding, Level
+from ralphloop.proc import programs
 from ralphloop.proc.process_table import MARK_VARIABLE
 from ralphloop.proc.run import CommandEnd, Output, run_command
+from ralphloop.proc.sandbox import Box
 from ralphloop.repo.git import OTHER_REPOSITORY
 from ralphloop.trust import TRUST_VARIABLE
 
@@ -119,9 +121,16 @@ def missing_program(program: str, install: str, cwd: Path) -> Finding:
     return Finding(Level.ERROR, f"{program} {where}", install)
 
 
-def ask(argv: Sequence[str], env: Mapping[str, str]) -> CommandEnd | None:
-    """Run a program that answers and exits; None where it does not."""
+def ask(
+    argv: Sequence[str], env: Mapping[str, str], cwd: Path, box: Box | None = None
+) -> CommandEnd | None:
+    """Run a program that answers and exits; None where it does not.
+
+    One that an agent could have written, in the project's own packages, answers in its box.
+    """
     try:
+        if box is not None and programs.is_distrusted(argv[0]):
+            argv, env = box.start(argv, cwd, env)
         ended = run_command(argv, env=env, timeout_s=_PATIENCE_S, output=Output.TOGETHER)
     except (OSError, ValueError):
         return None

@@ -32,8 +32,16 @@ from ralphloop.journal.lock import RunLock, live_holder
 from ralphloop.journal.views import PROGRESS_VIEW
 from ralphloop.lanes import inner
 from ralphloop.lanes.names import LANDED, is_of_a_lane, is_of_a_run, own_branches
-from ralphloop.lanes.worktrees import LaneTree, listed, read_mark, remove, work_of
-from ralphloop.night.look import look, reading
+from ralphloop.lanes.worktrees import (
+    LaneTree,
+    listed,
+    read_mark,
+    remove,
+    without_hooks,
+    work_of,
+)
+from ralphloop.loop.confine import confined_repository
+from ralphloop.night.look import config_of, look, reading
 from ralphloop.proc.tree import stop_tree
 from ralphloop.project import Project, find_project
 from ralphloop.repo.git import printable
@@ -197,8 +205,7 @@ def show_lanes() -> None:
 @lanes.command("clean")
 def clean_lanes() -> None:
     """Remove the work trees and branches of lanes; what they hold is saved first."""
-    project = find_project()
-    repo, now = Repository.open(project.root), time.time()
+    project, now = find_project(), time.time()
     with (
         RunLock(project.directory, run="lanes-clean", now=now) as lock,
         Journal.open(project.journal, check=False) as journal,
@@ -209,7 +216,7 @@ def clean_lanes() -> None:
             for cut in journal.unfinished_iterations(run.id):
                 ended += stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
         told = [f"ended {words}, left by a run that was killed" for words in ended]
-        output.emit_lines(map(output.safe, chain(told, _cleaned(repo, project.root, journal))))
+        output.emit_lines(map(output.safe, chain(told, _cleaned(project, journal))))
 
 
 def _trees(repo: Repository, project: Path) -> Iterator[tuple[Path, Path, str]]:
@@ -221,13 +228,15 @@ def _trees(repo: Repository, project: Path) -> Iterator[tuple[Path, Path, str]]:
             yield root, git_dir, branch
 
 
-def _cleaned(repo: Repository, project: Path, journal: Journal) -> Iterator[str]:
+def _cleaned(project: Project, journal: Journal) -> Iterator[str]:
     run = journal.latest_run()
+    config = config_of(project, run)
+    repo = confined_repository(project, config)
     book = (journal.part(Book, run.id) if run else None) or Book()
     cut = {it.story for it in journal.unfinished_iterations(run.id)} if run else set()
-    for root, git_dir, branch in list(_trees(repo, project)):
+    for root, git_dir, branch in list(_trees(repo, project.root)):
         if (root / ".git").exists() and root.name.isdigit():
-            place = LaneTree(int(root.name), Repository.open(root))
+            place = LaneTree(int(root.name), confined_repository(project, config, root))
             saved = ref_name(run.id if run else "none", int(time.time()), "lanes")
             ref = f"{saved}-lane{root.name}"
             made = _made_inside(book, place, run.id if run else "none")
@@ -237,7 +246,7 @@ def _cleaned(repo: Repository, project: Path, journal: Journal) -> Iterator[str]
             if run is not None and book != before:
                 journal.save_part(run.id, book)
             yield from made
-        git = repo.git.writing()
+        git = without_hooks(repo)
         if git.attempt("worktree", "remove", "--force", "--force", str(root)).returncode:
             remove(root)
             remove(git_dir)

@@ -40,6 +40,7 @@ from ralphloop.loop.confine import NoSandbox, wanted, working_box
 from ralphloop.loop.prepare import open_repository
 from ralphloop.night.look import reading, story_file
 from ralphloop.notify.notifier import unsendable
+from ralphloop.proc import programs
 from ralphloop.project import CONFIG_NAME, Project, agent_directories, find_project, relative
 from ralphloop.repo.checks import cannot_start, may_need_shell, not_installed
 from ralphloop.repo.preflight import disk_space, inspect
@@ -123,7 +124,7 @@ def _examined(project: Project, env: Mapping[str, str]) -> Iterator[Sign]:
     for finding in _agents(project, loaded, env):
         yield Sign("agent", *finding[:3], code=ExitCode.AGENT_UNAVAILABLE)
     if loaded.config.session.keep_awake:
-        helper = next((name for name in _AWAKE if shutil.which(name)), "")
+        helper = next((name for name in _AWAKE if programs.find(name)), "")
         words = f"{helper or 'nothing here'} keeps the machine awake during a run"
         fix = "" if helper else "switch automatic sleep off for the night"
         yield Sign("sleep", Level.OK if helper else Level.WARNING, words, fix)
@@ -137,7 +138,7 @@ def _repository(project: Project, config: Config, latest: RunRecord | None) -> I
     try:
         repo = Repository.open(project.root)
     except RepositoryError as error:
-        has_git = shutil.which("git") is not None
+        has_git = programs.find("git") is not None
         yield Sign("git", Level.WARNING if has_git else Level.ERROR, error.message, error.next_step)
         yield from (Sign("repository", *finding[:3]) for finding in disk_space(project.root))
         return

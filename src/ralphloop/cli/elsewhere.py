@@ -22,6 +22,7 @@ from ralphloop.cli.config import trusted_setup
 from ralphloop.errors import ExitCode, JournalError, UsageError
 from ralphloop.loop.prepare import Options
 from ralphloop.night.look import find_run, holder_of, reading
+from ralphloop.proc import programs
 from ralphloop.proc.run import ourselves, run_command, run_in_front, spawn
 from ralphloop.project import find_project
 from ralphloop.repo.private_git import make_directory
@@ -80,7 +81,7 @@ def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
 
 def open_monitor(options: Options, arguments: Sequence[str]) -> int | None:
     """Put the monitor beside the loop; None where the loop goes on right here."""
-    tmux = shutil.which("tmux", path=options.env.get("PATH"))
+    tmux = programs.find("tmux", options.env.get("PATH"))
     if tmux is None:
         step = f"apt install tmux, or brew install tmux. Or leave out --monitor: {_ELSEWHERE}"
         raise UsageError("tmux is not installed, so the screen cannot be split", step)

@@ -69,7 +69,6 @@ def emit_markdown(text: str) -> None:
         return
     import io
 
-    import click
     from rich.console import Console
     from rich.markdown import Markdown
 
@@ -79,7 +78,17 @@ def emit_markdown(text: str) -> None:
     with drawn.capture() as shown:
         drawn.print(Markdown(text, hyperlinks=False))
     os.environ.setdefault("LESS", "FRX")
-    click.echo_via_pager(safe(shown.get(), colours=True), color=True)
+    emit_paged(safe(shown.get(), colours=True), colours=True)
+
+
+def emit_paged(text: str, *, colours: bool | None = None) -> None:
+    """In the person's pager, which is never one that an agent put on PATH."""
+    import click
+
+    from ralphloop.proc.programs import only_trusted
+
+    with only_trusted():
+        click.echo_via_pager(text, color=colours)
 
 
 def emit_text(text: str) -> None:

@@ -355,7 +355,8 @@ def _proposed(desk: PlanDesk, source: PlanText, split: str = "", left_at: str = 
     settle_trust(desk.setup)
     desk.setup = confine(desk.setup)
     worker = desk.setup.workers[0]
-    inquiry = Inquiry(worker.config, desk.root, desk.setup.env_for(worker))
+    box = desk.setup.agent_boxes.get(worker.name)
+    inquiry = Inquiry(worker.config, desk.root, desk.setup.env_for(worker), box=box)
     for finding in worker.agent.check(inquiry):
         if finding.level is Level.ERROR:
             raise AgentUnavailable(finding.message, finding.fix)

@@ -31,6 +31,7 @@ from ralphloop.errors import AgentUnavailable, RalphError, UsageError
 from ralphloop.hook.entry import EVENTS, read_input, write_answer
 from ralphloop.hook.turn import Answer, refused
 from ralphloop.journal.holder import read_holder
+from ralphloop.proc import programs
 from ralphloop.proc.run import Output, ourselves, run_command
 from ralphloop.project import find_project
 
@@ -103,7 +104,7 @@ def _claude_home() -> Path:
 
 
 def _tell_claude(*steps: list[str], may_be_gone: bool = False) -> None:
-    claude = shutil.which("claude")
+    claude = programs.find("claude")
     if claude is None:
         words = ", then ".join(f"/{' '.join(step)}" for step in steps)
         raise AgentUnavailable("claude is not on PATH", f"Say in a session: {words}")

@@ -21,9 +21,10 @@ from ralphloop.cli.steering import refuse_agent
 from ralphloop.errors import RalphError, RepositoryError
 from ralphloop.journal.database import belief_in
 from ralphloop.journal.seal import insist
+from ralphloop.loop.confine import confined_repository
+from ralphloop.night.look import config_of, find_run, reading
 from ralphloop.project import Project, find_project
 from ralphloop.redaction import redact, secret_values
-from ralphloop.repo.git import Git
 from ralphloop.repo.github import HubPlace, Offer, asked_of, call, offer, push, remote_of
 from ralphloop.text.plain import one_line
 from ralphloop.ui.report import gather
@@ -73,7 +74,10 @@ def pr(run: str | None, as_json: bool, **typed: object) -> None:
     wanted, project = SimpleNamespace(**typed), find_project()
     refuse_agent(project, "pr")
     insist_on_person("an agent does not publish its own work")
-    report, git = _report(project, run), Git(project.root)
+    report = _report(project, run)
+    with reading(project) as journal:
+        config = config_of(project, find_run(journal, report.run))
+    git = confined_repository(project, config).git
     remote, own = remote_of(git, report.branch, wanted.remote)
     place, default = asked_of(wanted.repo, own)
     base = wanted.base or default

@@ -17,6 +17,7 @@ from ralphloop.errors import UsageError
 from ralphloop.loop.between import accept, send_back
 from ralphloop.night.look import holder_of, own_commits, recorded
 from ralphloop.night.values import StoryLook
+from ralphloop.proc.programs import only_trusted
 from ralphloop.project import Project, find_project
 from ralphloop.repo.git import Git
 from ralphloop.stories.names import label
@@ -48,7 +49,9 @@ def report(run: str | None, form: str, open_it: bool) -> None:
 
         page = write(project, found)[0]
         output.emit_lines([str(page)])
-        if not webbrowser.open(page.as_uri()):
+        with only_trusted():
+            is_shown = webbrowser.open(page.as_uri())
+        if not is_shown:
             output.note("No browser could be started; open the file yourself.")
     elif form == "json":
         output.emit_json(found)
@@ -136,7 +139,8 @@ def _git(root: Path, how: str, shows: list[str]) -> str:
     if not shows:
         return ""
     ranges = (show if ".." in show else f"{show}~1..{show}" for show in shows)
-    told = Git(root).attempt("log", "--reverse", "--format=", how, *ranges, "--")
+    plain = ("--no-ext-diff", "--no-textconv")  # no program of the project shows it
+    told = Git(root).attempt("log", "--reverse", "--format=", how, *plain, *ranges, "--")
     return told.stdout[:_MOST_DIFF].decode("utf-8", "replace")
 
 
@@ -151,7 +155,7 @@ def _walk(project: Project, found: list[tuple[StoryLook, list[str]]]) -> None:
         while True:
             key = output.key(f"{' ' * _INDENT}{keys} ", "adrsq" if has_passed else "asq")
             if key == "d":
-                click.echo_via_pager(output.safe(_git(project.root, "--patch", shows)))
+                output.emit_paged(output.safe(_git(project.root, "--patch", shows)))
             elif key == "a":
                 accept(project, story)
                 break

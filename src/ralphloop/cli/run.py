@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from ralphloop.core.planning import choose
 from ralphloop.core.run_state import Basis, Desk
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.loop.begin import brief, carried_for
+from ralphloop.loop.commands import begin_command
 from ralphloop.loop.open import EndedRun, after_run, run_session
 from ralphloop.loop.prepare import Options, Setup, prepare, remarks_on
 from ralphloop.night.look import Position, arranged, look
@@ -240,7 +242,8 @@ async def _foreground(setup: Setup) -> tuple[EndedRun, ExitCode]:
     console = LiveConsole if capable and not as_json else PlainConsole
     screen = console(verbosity=-1 if options.quiet else options.verbose)
     secrets = secret_values(options.env)
-    notifier = Notifier(setup.config.notify, cwd=setup.project.root, secrets=secrets)
+    begin = partial(begin_command, setup)
+    notifier = Notifier(setup.config.notify, cwd=setup.project.root, secrets=secrets, begin=begin)
 
     def sink(event: LoopEvent) -> None:
         notifier.on_event(event)

@@ -190,6 +190,7 @@ class Basis(Value, kw_only=True):
     start_head: str = ""
     start_tree: str = ""
     branch: str = ""
+    filters: tuple[str, ...] | None = None  # of git, as they were set; None: nobody wrote it down
 
 
 class LaneNote(Value, kw_only=True):

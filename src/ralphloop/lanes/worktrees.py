@@ -30,9 +30,12 @@ from ralphloop.core.model import Value
 from ralphloop.errors import GitDisturbed, InputError, RepositoryError
 from ralphloop.lanes import inner
 from ralphloop.lanes.names import lane_branch, owner_of, part_of_name
+from ralphloop.proc import programs
 from ralphloop.proc.process_table import OF_SETUP
-from ralphloop.proc.run import Output, marked_as_setup, run_command
+from ralphloop.proc.run import CommandEnd, Output, marked_as_setup, run_command
+from ralphloop.proc.sandbox import Box, in_words, refused_paths
 from ralphloop.proc.tree import ASKED_ONCE, marked_processes, stop_tree
+from ralphloop.repo.checks import check_of, run_confined
 from ralphloop.repo.commit import with_trailers
 from ralphloop.repo.git import (
     ANYHOW,
@@ -156,16 +159,17 @@ def open_tree(
     root = directory / (str(number) if number else "landing")
     known = {path: git_dir for path, git_dir, _ in listed(home)}
     if root in known and not (root / ".git").exists():
-        home.git.writing().confined(None).run("worktree", "remove", "--force", "--force", str(root))
+        without_hooks(home).run("worktree", "remove", "--force", "--force", str(root))
         known.pop(root)  # somebody deleted its files
     if root not in known:
         if root.exists() and any(root.iterdir()):
             raise _in_the_way(root)
         root.parent.mkdir(parents=True, exist_ok=True)
         how = ("--quiet", "--force", "--no-checkout", "--detach")
-        git = home.git.writing().confined(None)  # nothing of anybody's runs: no file is written yet
         try:
-            ended = git.attempt("worktree", "add", *how, str(root), commit, timeout_s=_LONG_S)
+            ended = without_hooks(home).attempt(
+                "worktree", "add", *how, str(root), commit, timeout_s=_LONG_S
+            )
         except GitDisturbed:
             _take_down(home, root)  # it may be half of one
             raise
@@ -189,9 +193,14 @@ def open_tree(
 
 def _take_down(home: Repository, root: Path) -> None:
     """Nothing where git was killed while it made a work tree without any file."""
-    git = home.git.writing().confined(None)
-    git.attempt("worktree", "remove", "--force", "--force", str(root))
+    without_hooks(home).attempt("worktree", "remove", "--force", "--force", str(root))
     remove(root)
+
+
+def without_hooks(home: Repository) -> Git:
+    """Git that makes and removes work trees, outside of any box: no file of theirs is read."""
+    git = home.git.writing().confined(None)
+    return git.adapted(config=(f"core.hooksPath={os.devnull}",))
 
 
 def _in_the_way(root: Path, why: str = "it is no lane of this repository") -> RepositoryError:
@@ -408,9 +417,17 @@ def unsolved(place: LaneTree) -> str:
 
 
 def make_ready(
-    place: LaneTree, home: Repository, project: Path, config: Config, stop: Callable[[], bool]
+    place: LaneTree,
+    home: Repository,
+    project: Path,
+    config: Config,
+    stop: Callable[[], bool],
+    box: Box | None = None,
 ) -> str:
-    """Bring along and set up what is not committed; why that failed, in words."""
+    """Bring along and set up what is not committed; why that failed, in words.
+
+    What sets it up may be a script of the tree, and an agent's by now: it runs as checks do.
+    """
     mark, section = place.mark(), config.lanes
     serving = OF_SETUP.format(os.getpid())
     lies_in = place.root / project_prefix(home.root, project)
@@ -430,19 +447,19 @@ def make_ready(
     inner.check_out_kept(place.repo, home.root)
     before = {proc.identity for proc in marked_processes(serving)} if section.setup else set()
     for argv in section.setup:
-        ended = run_command(
-            argv,
-            cwd=lies_in,
-            timeout_s=_SETUP_S,
-            output=Output.TAIL,
-            keep=_KEPT_OUTPUT,
-            stop=stop,
-            env=marked_as_setup(),
-        )
+        if box is not None and tuple(argv[:2]) == ("git", "submodule"):
+            ended = _bring_submodules(place, home, argv)
+        else:
+            wanted_command = check_of(argv, _SETUP_S, box)
+            ended = run_confined(
+                wanted_command, lies_in, keep=_KEPT_OUTPUT, stop=stop, env=marked_as_setup()
+            )
         if ended.stopped:
             return ""  # the run ends; next time from the beginning
         if ended.returncode != 0:
-            return f"setup failed: {' '.join(argv)}\n{ended.said[-_KEPT_OUTPUT:]}"
+            said = ended.said[-_KEPT_OUTPUT:]
+            hints = in_words(refused_paths(said, box)) if box else []
+            return "\n".join([f"setup failed: {' '.join(argv)}", said, *hints])
     left = {proc.identity for proc in marked_processes(serving)} if section.setup else set()
     brought = _ignored(place)
     if where := leads_back((place.root / path for path in brought), home):
@@ -457,6 +474,20 @@ def make_ready(
     )
     write_mark(place, ready)
     return ""
+
+
+def _bring_submodules(place: LaneTree, home: Repository, argv: Sequence[str]) -> CommandEnd:
+    """Git's own command for submodules, which writes what no box lets be written.
+
+    It is run outside, while it says the same as in the checkout where they are to come from.
+    """
+    name = ".gitmodules"
+    with suppress(OSError):
+        listed = read_regular(place.root / name, most=_LARGEST_MANIFEST)
+        theirs = home.git.attempt("cat-file", "blob", f"HEAD:{name}")
+        if theirs.returncode == 0 and theirs.stdout == listed:
+            return without_hooks(place.repo).attempt(*argv[1:], timeout_s=_SETUP_S)
+    return CommandEnd(1, b"", f"{name} is not as in your checkout: nothing is fetched".encode())
 
 
 def end_setups() -> tuple[str, ...]:
@@ -540,7 +571,7 @@ def _copy(paths: Iterable[str], home: Repository, place: LaneTree) -> None:
 def _copy_one(source: Path, target: Path) -> None:
     how = ("-c",) if sys.platform == "darwin" else ("--reflink=auto",)
     target.parent.mkdir(parents=True, exist_ok=True)
-    argv = ("cp", "-a", *how, str(source), str(target))
+    argv = (programs.program("cp"), "-a", *how, str(source), str(target))
     ended = run_command(argv, timeout_s=_SETUP_S, output=Output.TOGETHER)
     if ended.returncode != 0:
         remove(target)

@@ -382,8 +382,21 @@ def _proven(yard: Yard, lane: Lane, tip: str) -> Steps[None]:
 def ready(yard: Yard, place: LaneTree) -> Steps[str]:
     """Why a work tree cannot be worked in, in words; empty where it can."""
     home, stop = yard.home, yard.runner.stop
+    runner = yard.lane(place.number).runner if place.number else yard.runner
+    box = runner.setup.check_box
     made = partial(worktrees.make_ready, place, yard.checkout, home.project.root, home.config)
-    return (yield from aside(lambda gone: made(lambda: stop.requested or gone())))
+    why = yield from aside(lambda gone: made(lambda: stop.requested or gone(), box))
+    repo = runner.setup.repo
+    modules = str(place.repo.git_dir / "modules")
+    if repo and repo.git.box and modules in repo.git.box.absent and Path(modules).exists():
+        # Submodules that `setup` brought: the boxes are planned anew, with what is there now.
+        runner.setup = confine(runner.setup)
+        new = LaneTree(place.number, runner.setup.repo or place.repo)
+        if place.number:
+            yard.lane(place.number).place = new
+        else:
+            yard.landing = new
+    return why
 
 
 def _bring_files(yard: Yard, lane: Lane, story: Story) -> None:

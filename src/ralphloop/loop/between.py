@@ -23,6 +23,7 @@ from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import NOTES_KEY, SWAP_KEY
 from ralphloop.journal.records import Wish
+from ralphloop.loop.confine import confined_repository
 from ralphloop.loop.requests import Refused, wished
 from ralphloop.night.look import commits_of, config_of, listed, own_commits
 from ralphloop.project import Project, relative
@@ -98,7 +99,7 @@ def send_back(project: Project, story: str, why: str) -> str:
         source, ref, work = Path(stories.source), "", ""
         shows = _own_commits(between.journal, project, story)
         if shows:
-            repo = Repository.open(project.root)
+            repo = confined_repository(project, between.config)
             prefix = project_prefix(repo.root, project.root)
             listed_in = f"{prefix}{relative(source, project.root)}"
             own = never_progress(prefix, [listed_in])
@@ -172,7 +173,7 @@ def _held(project: Project, story: str) -> Iterator[HeldRun]:
         if journal.meta(SWAP_KEY) is not None:  # an experiment was cut off
             from ralphloop.loop.trying import restore
 
-            repo = Repository.open(project.root)
+            repo = confined_repository(project, config_of(project, record))
             restore(journal, repo, Snapshotter(repo, project.directory / "objects"), project)
         config = config_of(project, record)
         stories, problem = listed(project, record, config)

@@ -5,9 +5,15 @@ and the hooks and filters of git.  They write in the work tree and in the caches
 none to `.ralph`, and only git to its own directory, all but what makes it start programs.  Keys,
 browsers, other projects and what ralph keeps elsewhere are not there, nor, for checks and git, what
 agents keep in the home directory.  In a session the agent is there already, outside of our boxes.
+
+We ourselves are not confined, so nothing that could be written in a box is run, imported or obeyed
+by us: programs come from elsewhere (`proc.programs`), what ralph itself is made of is read-only
+where it lies in the project's own environment, and so are settings of git that lie in the tree.
 """
 
 import atexit
+import importlib.machinery
+import importlib.util
 import os
 import shutil
 import sys
@@ -23,10 +29,12 @@ from ralphloop.agents.environment import API_KEYS, find_program, outer_sandbox
 from ralphloop.config.model import Config, SandboxMode
 from ralphloop.errors import InputError, RalphError, RepositoryError
 from ralphloop.loop.prepare import Setup, Worker
-from ralphloop.proc import sandbox
+from ralphloop.proc import programs, sandbox
 from ralphloop.proc.run import run_command
 from ralphloop.proc.sandbox import NONE, OPEN, Box, plan
-from ralphloop.project import Project
+from ralphloop.project import RALPH_DIR, Project
+from ralphloop.repo.inner import gitlinks
+from ralphloop.repo.settings import obeyed_in_tree
 from ralphloop.repo.work_tree import Repository
 from ralphloop.room import state_directory
 
@@ -64,6 +72,19 @@ _MOST_SIBLINGS = 400
 _TRY_S = 20.0
 _FIRST_FREE = 1024  # port that anybody may listen on
 _INSTALL = "apt install bubblewrap; dnf and pacman call it the same (Linux only)"
+_APART = "install ralph on its own: pipx install ralphloop, or uv tool install ralphloop"
+# What is imported late, so that a start is quick.
+_CUSTOMS = ("sitecustomize", "usercustomize")
+_NEEDED_MODULES = (
+    "click",
+    "jinja2",
+    "junitparser",
+    "msgspec",
+    "psutil",
+    "rich",
+    "ruamel",
+    "textual",
+)
 _UNCONFINED = "not confined: the agent, the checks and git's hooks have your own rights ({})"
 _KERNEL = (
     "let this user make namespaces (AppArmor: kernel.apparmor_restrict_unprivileged_userns;"
@@ -82,6 +103,9 @@ def confine(setup: Setup) -> Setup:
         by_hook = bool(setup.options.session)
         boxes = {} if by_hook else {it.name: plans.agent(it) for it in setup.workers}
         checks, git = _tried(plans.checks(), setup.project.root), plans.git()
+        written = (it for box in (*boxes.values(), checks, git) for it in box.writable)
+        programs.distrust(written, confining=True)
+        own_words = plans.keep_ourselves_apart()
     except NoSandbox as error:
         if mode == "on":
             words = f"{why} needs a sandbox, and none works here: {error.message}"
@@ -97,11 +121,43 @@ def confine(setup: Setup) -> Setup:
     rest = "; not confined: the agent, which is this session" if by_hook else ""
     words = (
         f"confined: {who} write only in {places}, never {kept}; keys and other projects are hidden;"
-        f" network: {network}{rest}"
+        f" network: {network}{rest}{own_words}"
     )
     return msgspec.structs.replace(
         setup, repo=repo, agent_boxes=boxes, check_box=checks, confined=words
     )
+
+
+def box_of_commands(setup: Setup) -> Box:
+    """The box of checks, for commands of the settings; raises `NoSandbox`."""
+    if setup.check_box is not None:
+        return setup.check_box
+    plans = _Plans(setup.config, setup.project, setup.repo, setup.options.env)
+    box = plans.checks()
+    _open_relay(box)
+    return box
+
+
+def confined_repository(project: Project, config: Config, root: Path | None = None) -> Repository:
+    """The repository for a command between runs, confined as the run with these settings was.
+
+    `root` is another work tree of it: a lane.
+    """
+    repo = Repository.open(root or project.root)
+    mode = wanted(config, os.environ).mode
+    if mode == "off":
+        return repo
+    place = Project(root, project.root) if root else project
+    try:
+        box = _Plans(config, place, repo, os.environ, looking=True).git()
+        programs.distrust(box.writable, confining=True)
+        _tried(box, repo.root)
+    except NoSandbox as error:
+        if mode == "on":
+            words = f"git's hooks are to run in a sandbox, and none works here: {error.message}"
+            raise RepositoryError(words, error.next_step) from None
+        return repo
+    return repo.confined(box, guarded=config.sandbox.git == "guarded")
 
 
 class NoSandbox(RalphError):
@@ -174,7 +230,6 @@ class _Plans:
         self._home = Path(env.get("HOME") or "/").resolve()
         whole = repo is not None and not repo.scope
         self._root = (repo.root if repo and whole else project.root).resolve()
-        self._program = _bubblewrap(env, self._root)
         relayed = not looking and self._section.network not in (OPEN, NONE)
         self._relay = tempfile.mkdtemp(prefix="ralph-") if relayed else ""
         # What programs are made of, and names of hosts, wherever they lie.
@@ -192,6 +247,62 @@ class _Plans:
                 )
             if not looking and not path.exists():
                 path.mkdir(parents=True)
+        programs.distrust([self._root, *self._caches])
+        self._program = _bubblewrap(env)
+        self._own = self._own_places()
+        self._obeyed = obeyed_in_tree(repo, self._home) if repo else None
+        if self._obeyed and self._obeyed.problem:
+            raise NoSandbox(self._obeyed.problem, self._obeyed.fix)
+        self._lane_room = project.root / RALPH_DIR  # of a lane: its lock
+        self._modules = programs.module_places(self._own)
+        self._customs = [*self._run_by_python()]
+
+    def _own_places(self) -> list[Path]:
+        """What ralph itself is made of, as far as it lies where agents write."""
+        own = [it for it in programs.own_places() if programs.is_distrusted(it)]
+        for place in own:
+            if links := programs.links_to(place):
+                raise NoSandbox(
+                    f"ralph itself runs from {place}, and an agent could exchange {links[0]}",
+                    _APART,
+                )
+            for path, word in zip(self._caches, self._section.write, strict=True):
+                if path.is_relative_to(place):
+                    raise InputError(
+                        f"{word} would let ralph itself be rewritten, which runs from {place}",
+                        _APART,
+                        place="sandbox.write",
+                    )
+        return [Path(it) for it in own]
+
+    def keep_ourselves_apart(self) -> str:
+        """Import nothing any more that agents could write; what is to be said of it, in words."""
+        programs.import_nothing_from(self._modules)
+        for name in _NEEDED_MODULES:
+            spec = importlib.util.find_spec(name)
+            origin = spec.origin if spec else None
+            is_ours = origin is not None and any(Path(origin).is_relative_to(p) for p in self._own)
+            if spec is None or (origin and programs.is_distrusted(origin) and not is_ours):
+                raise NoSandbox(f"{name}, a part of ralph, is loaded from the work tree", _APART)
+        words = ""
+        if self._own:
+            words += (
+                f"; {min(map(str, self._own), key=len)} is read-only, because ralph itself runs"
+                f" from it: to let agents install there, {_APART}"
+            )
+        if self._modules.named:
+            words += (
+                f"; Python finds modules in {self._modules.named[0]} (PYTHONPATH, or python -m):"
+                " ralph loads none from there any more, but its next start would"
+            )
+        return words
+
+    def _run_by_python(self) -> Iterator[Path]:
+        """What Python itself runs at the next start of ralph, where the project is installed."""
+        for place in self._modules.installed:
+            for name in _CUSTOMS:
+                yield Path(place, name)
+                yield from (Path(place, f"{name}{it}") for it in importlib.machinery.all_suffixes())
 
     def checks(self) -> Box:
         """Nothing of git's may be written, and no key of an agent is there."""
@@ -243,11 +354,9 @@ class _Plans:
     def _submodules(self) -> Iterator[Path]:
         """Git's links in submodules, and the empty directories of those that are not there yet."""
         repo = self._repo
-        if repo is None or not (repo.root / ".gitmodules").exists():
+        if repo is None:
             return
-        listed = repo.git.run("ls-files", "-z", "--stage").split(b"\0")
-        links = [entry.partition(b"\t")[2] for entry in listed if entry.startswith(b"160000 ")]
-        for path in (repo.root / os.fsdecode(link) for link in links):
+        for path in (repo.root / os.fsdecode(link) for link in gitlinks(repo.git)):
             yield path / ".git" if (path / ".git").exists() else path
 
     def _box(
@@ -262,12 +371,15 @@ class _Plans:
         withheld: frozenset[str] = frozenset(),
     ) -> Box:
         hidden, ports = _there(self._hidden(frozenset(kept))), self._section.network
+        obeyed = self._obeyed.files if self._obeyed else ()
+        ours = [*self._own, *self._customs]
+        absent += tuple(str(path) for path in self._customs if not path.exists())
         low = self._relay and any(it[2] < _FIRST_FREE for it in sandbox.listeners(ports))
         return Box(
             program=self._program,
             places=plan(
                 write=_there([self._root, *self._caches, *write]),
-                read=_there([self._room, *guarded]),
+                read=_there([self._room, self._lane_room, *ours, *obeyed, *guarded]),
                 hide_directories=[path for path in hidden if Path(path).is_dir()],
                 hide_files=[path for path in hidden if not Path(path).is_dir()],
                 show=_there([*self._seen, *show]),
@@ -313,15 +425,13 @@ def _there(paths: Iterable[Path]) -> list[str]:
     return list(dict.fromkeys(str(path.resolve()) for path in there))
 
 
-def _bubblewrap(env: Env, root: Path) -> str:
+def _bubblewrap(env: Env) -> str:
     """The program, which must be the user's own: one of the work tree is the agent's."""
     if sys.platform != "linux":
         raise NoSandbox(
             "bubblewrap is there for Linux only", "use a container; see docs/security.md"
         )
-    for directory in env.get("PATH", "").split(":"):
-        path = Path(directory, sandbox.PROGRAM)
-        is_theirs = path.is_absolute() and not path.resolve().is_relative_to(root)
-        if is_theirs and os.access(path, os.X_OK):
-            return str(path)
-    raise NoSandbox("bubblewrap is not installed", _INSTALL)
+    found = programs.find(sandbox.PROGRAM, env.get("PATH", ""))
+    if found is None:
+        raise NoSandbox("bubblewrap is not installed", _INSTALL)
+    return found

@@ -214,7 +214,8 @@ def _difference(runner: Runner, effect: CommitStory, commit: str, checked: str) 
     repo, state = runner.setup.repo, runner.session.story(effect.story)
     if repo is None or not effect.tree or runner.setup.shares:
         return ""
-    found = differing(repo, runner.measure, state.start_tree, checked, commit)
+    filters = runner.session.frozen.filters
+    found = differing(repo, runner.measure, state.start_tree, checked, commit, filters)
     names = [path for path in found if path not in _not_ours(runner)]
     return f"committed is not what was checked: {some(names)}" if names else ""
 

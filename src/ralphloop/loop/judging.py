@@ -9,7 +9,7 @@ the commit is named, unless the story's own command asks for just that; and of t
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 
@@ -271,7 +271,19 @@ def beside_the_tests(
     old, new = (cache(partial(text, tree)) for tree in (start.tree, after.tree))
     for argv in dict.fromkeys(commands) if changes else ():
         yield from changed_scripts(argv, old, new)
+    paths = {change.path for change in changes if change.before is not None}
+    for word in _words_of_filters(runner.session.frozen.filters or ()):
+        if os.path.normpath(word) in paths:
+            yield f"{word}, a filter through which git commits files, was changed"
     yield from _outside(runner, begun, evidence, changes)
+
+
+def _words_of_filters(filters: Iterable[str]) -> Iterator[str]:
+    """The words of the commands that make of a file what is committed."""
+    for setting in filters:
+        key, _, command = setting.partition("\n")
+        if key.endswith((".clean", ".process")):
+            yield from command.split()
 
 
 def _outside(

@@ -26,6 +26,7 @@ from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import NOTES_KEY, JournalReader
 from ralphloop.journal.records import RunRecord, RunStatus
 from ralphloop.journal.views import PROGRESS_VIEW, archive_progress
+from ralphloop.loop.commands import begin_command
 from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import apply_effects, land, take_back
 from ralphloop.loop.loop import concluded, run_loop
@@ -35,6 +36,7 @@ from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Asks, Runner, Sink, Tell, measure_of, nobody_says_yes
 from ralphloop.loop.steadily import steadily
+from ralphloop.proc import programs
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.run import Output, ourselves, run_command, run_in_front
 from ralphloop.proc.steps import Steps, StopSignal, beside, short
@@ -409,7 +411,10 @@ def _publish_learned(runner: Runner) -> None:
 
 
 def after_run(setup: Setup, ended: EndedRun) -> str:
-    """Run the `on_end` command with the result on its input, or `ralph pr`; what that said."""
+    """Run the `on_end` command with the result on its input, or `ralph pr`; what is to be said.
+
+    A command of the work tree may be an agent's by now: it runs in the sandbox, where there is one.
+    """
     argv, root = setup.config.session.on_end, setup.project.root
     if not argv:
         return ""
@@ -417,8 +422,22 @@ def after_run(setup: Setup, ended: EndedRun) -> str:
     with suppress(OSError, ValueError):
         if argv[0] == "pr":
             opening = (*ourselves(), "pr", ended.run, *argv[1:])
-            done = run_command(opening, cwd=root, timeout_s=_PR_TIMEOUT_S, output=Output.TOGETHER)
+            env = programs.own_environment()
+            done = run_command(
+                opening, cwd=root, env=env, timeout_s=_PR_TIMEOUT_S, output=Output.TOGETHER
+            )
             return done.said
         result = msgspec.json.encode({"run": ended.run, **ended.told.published()})
-        run_in_front(argv, cwd=root, given=result, timeout_s=_ON_END_TIMEOUT_S)
+        try:
+            begun = begin_command(setup, argv)
+        except RalphError as error:
+            return f"session.on_end was not run: {error.message}"
+        code = run_in_front(
+            begun.argv, cwd=root, env=begun.env, given=result, timeout_s=_ON_END_TIMEOUT_S
+        )
+        if code and begun.confined:
+            return (
+                f"session.on_end: {argv[0]} ended with {code}, in the sandbox, because it is a"
+                " command of the work tree; a program that lies elsewhere runs outside"
+            )
     return ""

@@ -28,6 +28,7 @@ from ralphloop.loop.prepare import remarks_on
 from ralphloop.loop.runner import CLEANED_UP, Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.checks import behaves, cannot_start, check_of, last_lines, why_red
+from ralphloop.repo.inner import filters_of
 from ralphloop.repo.named import CANARY, sweep
 from ralphloop.repo.preflight import disk_space, inspect
 from ralphloop.text.plain import one_line, some
@@ -84,6 +85,7 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
         start_head=snapshot.head or "",
         start_tree=snapshot.tree,
         branch=runner.setup.lands_on or snapshot.branch or "",
+        filters=filters_of(runner.setup.repo.git) if runner.setup.repo else None,
     )
     yield from _insist_on_green(runner, baseline)
     runner.journal.put("set_meta", results_to_keep(runner, 0, baseline, [snapshot.tree]))
@@ -146,7 +148,8 @@ def look_at_agents(runner: Runner, report: PreflightReport) -> None:
     env, seen = setup.options.env, set[str]()
     for worker in setup.workers:
         if worker.name not in seen:
-            inquiry = Inquiry(worker.config, setup.project.root, setup.env_for(worker))
+            box = setup.agent_boxes.get(worker.name)
+            inquiry = Inquiry(worker.config, setup.project.root, setup.env_for(worker), box=box)
             report.heed(worker.agent.check(inquiry), None if seen else AgentUnavailable)
         seen.add(worker.name)
         report.heed(cost_problems(worker.name, worker.config, env, limited=limited))

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ralphloop.errors import ExitCode
+from ralphloop.proc import programs
 from ralphloop.proc.run import spawn
 from ralphloop.proc.steps import StopSignal
 from ralphloop.room import own_opener
@@ -56,11 +56,12 @@ _WAYS = (
 @contextmanager
 def kept_awake(*, wanted: bool) -> Iterator[None]:
     """Keep the machine awake where something can; never a reason not to run."""
-    argv = next((way for way in _WAYS if shutil.which(way[0])), None) if wanted else None
+    argv = next((way for way in _WAYS if programs.find(way[0])), None) if wanted else None
     with ExitStack() as ending:
         if argv:
             with suppress(OSError):
-                helper = spawn(argv)
+                program = programs.program(argv[0])
+                helper = spawn((program, *argv[1:]), env=programs.trusted_environment())
                 ending.callback(helper.wait)
                 ending.callback(helper.terminate)  # which comes first
         yield

@@ -5,10 +5,12 @@ once, and called lifted only when the agent has worked again; a story that waits
 only while others go on.  At most `most - 1` are sent before the end, and the last of them says so.
 
 `Notifier.on_event` never waits, never raises, never prints; what could not be sent is kept as words
-for whoever closes it.  Programs get an argv and a deadline, never a shell.
+for whoever closes it.  Programs get an argv and a deadline, never a shell; a command of the work
+tree, which agents may have changed by then, runs where `begin` lets it.
 """
 
 import html
+import os
 import queue
 import shutil
 import sys
@@ -26,6 +28,9 @@ from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Circuit, ExitDecision, Value
 from ralphloop.core.planning import decided
 from ralphloop.core.totals import quota_words, spent_words
+from ralphloop.errors import RalphError
+from ralphloop.proc import programs
+from ralphloop.proc.programs import Beginning
 from ralphloop.proc.run import Output, run_command
 from ralphloop.redaction import redact
 from ralphloop.text.durations import clock_time, format_duration, iso
@@ -59,6 +64,13 @@ class Message(Value, kw_only=True):
 
 
 Channel = Callable[[Message], str]
+# How a command of the settings is begun: its words and its environment, in a sandbox or not.
+Begin = Callable[[Sequence[str]], Beginning]
+
+
+def as_it_is(argv: Sequence[str]) -> Beginning:
+    """As the person would start it."""
+    return Beginning(argv, os.environ)
 
 
 class Decider:
@@ -170,8 +182,9 @@ class Notifier:
         cwd: Path | None = None,
         secrets: Iterable[str] = (),
         channels: Sequence[Channel] | None = None,
+        begin: Begin = as_it_is,
     ) -> None:
-        self._channels = channels_for(config, cwd) if channels is None else channels
+        self._channels = channels_for(config, cwd, begin) if channels is None else channels
         self._decider = Decider(config.most)
         self._secrets = tuple(secrets)
         self._queue: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
@@ -214,25 +227,40 @@ def to_desktop(message: Message) -> str:
     """A bubble on the screen of this machine, by whatever program this system has for it."""
     if sys.platform == "darwin":
         script = [word for line in _MAC for word in ("-e", line)]
-        return _run(["osascript", *script, message.title, message.text])
+        return _run(_own("osascript", *script, message.title, message.text))
     # The body is markup there; the title is not.
     text = html.escape(message.text, quote=False)
-    return _run(["notify-send", "--app-name=ralph", "--", message.title, text])
+    return _run(_own("notify-send", "--app-name=ralph", "--", message.title, text))
+
+
+def _own(program: str, *words: str) -> Beginning:
+    """A program of this machine, never one that an agent could have put on PATH."""
+    return Beginning((programs.find(program) or program, *words), programs.trusted_environment())
 
 
 def to_command(
-    message: Message, argv: Sequence[str], cwd: Path | None, timeout_s: float = _TIMEOUT_S
+    message: Message,
+    argv: Sequence[str],
+    cwd: Path | None,
+    timeout_s: float = _TIMEOUT_S,
+    begin: Begin = as_it_is,
 ) -> str:
     """A command that reads the message as JSON on its standard input."""
-    return _run(list(argv), msgspec.json.encode(message), cwd=cwd, timeout_s=timeout_s)
+    try:
+        beginning = begin(argv)
+    except (OSError, RalphError) as error:
+        return f"notification: {argv[0]} could not be started: {error}"
+    return _run(
+        beginning, msgspec.json.encode(message), cwd=cwd, timeout_s=timeout_s, named=argv[0]
+    )
 
 
-def channels_for(config: NotifySection, cwd: Path | None) -> list[Channel]:
+def channels_for(config: NotifySection, cwd: Path | None, begin: Begin = as_it_is) -> list[Channel]:
     found: list[Channel] = []
     if config.desktop:
         found.append(to_desktop)
     if config.command:
-        found.append(partial(to_command, argv=config.command, cwd=cwd))
+        found.append(partial(to_command, argv=config.command, cwd=cwd, begin=begin))
     if config.webhook:
         from ralphloop.notify.webhook import Webhook
 
@@ -254,12 +282,26 @@ def unsendable(config: NotifySection) -> list[str]:
 
 
 def _run(
-    argv: list[str], stdin: bytes = b"", *, cwd: Path | None = None, timeout_s: float = _TIMEOUT_S
+    beginning: Beginning,
+    stdin: bytes = b"",
+    *,
+    cwd: Path | None = None,
+    timeout_s: float = _TIMEOUT_S,
+    named: str = "",
 ) -> str:
+    name = named or Path(beginning.argv[0]).name
+    where = ", in the sandbox, because it is a command of the work tree" * beginning.confined
     try:
-        ended = run_command(argv, cwd=cwd, stdin=stdin, timeout_s=timeout_s, output=Output.NOTHING)
+        ended = run_command(
+            beginning.argv,
+            cwd=cwd,
+            env=beginning.env,
+            stdin=stdin,
+            timeout_s=timeout_s,
+            output=Output.NOTHING,
+        )
     except (OSError, ValueError) as error:
-        return f"notification: {argv[0]} could not be started: {error}"
+        return f"notification: {name} could not be started: {error}"
     if ended.timed_out:
-        return f"notification: {argv[0]} did not end within {timeout_s:g} s"
-    return f"notification: {argv[0]} ended with {ended.returncode}" if ended.returncode else ""
+        return f"notification: {name} did not end within {timeout_s:g} s{where}"
+    return f"notification: {name} ended with {ended.returncode}{where}" if ended.returncode else ""

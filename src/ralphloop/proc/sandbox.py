@@ -114,6 +114,11 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
             else:
                 Path(path).unlink(missing_ok=True)
 
+    @property
+    def writable(self) -> list[str]:
+        """The places that may be written."""
+        return [path for path, place in self.places.items() if place is Place.WRITE]
+
     def may_write(self, path: str) -> bool:
         for place in (path, *map(str, PurePosixPath(path).parents)):
             if place in self.places:
@@ -137,13 +142,18 @@ def plan(
     """
     hidden = (*_OWN, *hide_directories)
     places = dict.fromkeys(hidden, Place.EMPTY) | dict.fromkeys(hide_files, Place.BLANK)
+    writable = set(map(PurePosixPath, write))
     for path in show:
-        if path not in places and any(map(PurePosixPath(path).is_relative_to, hidden)):
+        # Hidden by what is nearest to it: in a writable place it is seen, and stays writable.
+        marked = {*writable, *map(PurePosixPath, hidden)}
+        nearest = next((it for it in PurePosixPath(path).parents if it in marked), None)
+        if path not in places and nearest is not None and nearest not in writable:
             places[path] = Place.READ
     places |= dict.fromkeys(write, Place.WRITE)
-    writable = set(map(PurePosixPath, write))
+    guarded = set(map(PurePosixPath, read))
     for above in (parent for path in read for parent in PurePosixPath(path).parents):
-        if not writable.isdisjoint(above.parents):
+        nearest = next((it for it in above.parents if it in writable or it in guarded), None)
+        if nearest is not None and nearest not in guarded:
             places[str(above)] = Place.WRITE
     places |= dict.fromkeys(read, Place.READ)
     return places | dict.fromkeys(allow, Place.WRITE)

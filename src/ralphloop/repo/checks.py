@@ -187,6 +187,9 @@ def run_confined(
         reason = "command not found"
     except (OSError, ValueError) as error:  # not executable, a NUL in an argument
         reason = getattr(error, "strerror", None) or str(error)
+    finally:
+        if check.box is not None:
+            check.box.disarm()
     return CommandEnd(_NOT_STARTED, f"could not run {check.name}: {reason}\n".encode())
 
 

@@ -5,8 +5,13 @@ so that any file name survives.  Paths travel as `str` with surrogates (`os.fsde
 git as literal pathspecs on stdin, so that a file named `*` or `-rf` is only itself.
 
 `Git(root)` is for reading: it takes no optional locks.  `Git(root).writing()` is for the few
-commands that change the user's repository; the user's hooks and filters run there as always.  Of a
-status renames are never asked for, so every record is one path; paths stay bytes there.
+commands that change the user's repository; the user's hooks and filters run there as always, in a
+box where there is one.  Git itself is never taken from a place that an agent could write
+(`proc.programs`), nor is anything that it starts outside of a box.
+
+Of a status renames are never asked for, so every record is one path; paths stay bytes there.  What
+lies in repositories inside this one is not asked of git, which would obey their settings: that is
+looked at by `inner`.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ralphloop.errors import GitDisturbed, RepositoryError
+from ralphloop.proc import programs
 from ralphloop.proc.run import CommandEnd, marked, run_command
 from ralphloop.proc.sandbox import Box
 
@@ -60,6 +66,8 @@ _QUIET = {
 }
 HELD_OPEN = "ralph.held=true"  # a setting of nobody's, to be known by
 _ALWAYS = ("core.quotepath=off", "core.fsmonitor=false")
+# What runs filters of the work tree although it only reads: they are confined as hooks are.
+_MAY_START = (("status",), ("hash-object",), ("diff",))
 # No housekeeping process may outlive our command.
 _WHEN_WRITING = ("gc.auto=0", "maintenance.auto=false")
 
@@ -129,10 +137,10 @@ class Git(msgspec.Struct, frozen=True, dict=True):
         return by_signal if is_boxed and by_signal in _DEADLY else 0
 
     def _start(self, *args: str, stdin: bytes, timeout_s: float) -> CommandEnd:
-        argv, env = self.command(*args), self.environment
-        box = None if self.read_only else self.box
+        box = self.box if args[:1] in _MAY_START or not self.read_only else None
         timeout_s = timeout_s or (READ_TIMEOUT_S if self.read_only else WRITE_TIMEOUT_S)
         try:
+            argv, env = self.command(*args), self.environment if box is None else self.inherited
             if box is not None:
                 # Where variables of ours let git write: a record, an index of our own.
                 named = filter(None, map(self.env.get, ("GIT_TRACE2_EVENT", "GIT_INDEX_FILE")))
@@ -153,7 +161,11 @@ class Git(msgspec.Struct, frozen=True, dict=True):
 
     def command(self, *args: str) -> list[str]:
         settings = (*_ALWAYS, *(() if self.read_only else _WHEN_WRITING), *self.config)
-        return ["git", *(part for setting in settings for part in ("-c", setting)), *args]
+        return [
+            programs.program("git"),
+            *(part for setting in settings for part in ("-c", setting)),
+            *args,
+        ]
 
     def names(self, *args: str, stdin: bytes = b"", ok: Collection[int] = (0,)) -> list[str]:
         """The paths that a command prints, each with a NUL behind it."""
@@ -168,12 +180,18 @@ class Git(msgspec.Struct, frozen=True, dict=True):
         return os.fsdecode(self.run(*args, ok=ok)).removesuffix("\n")
 
     @cached_property
-    def environment(self) -> dict[str, str]:
-        """Made once: reading all of our own takes as long as starting a process."""
+    def inherited(self) -> dict[str, str]:
+        """What git gets in a box.  Made once: reading all of ours takes as long as a process."""
         kept = {k: v for k, v in os.environ.items() if k not in _FOREIGN_VARIABLES}
         locks = {"GIT_OPTIONAL_LOCKS": "0"} if self.read_only else {}
         made = {**kept, **_QUIET, **locks, **self.env}
         return made if self.read_only else marked(made)  # hooks take long
+
+    @cached_property
+    def environment(self) -> dict[str, str]:
+        """What git gets outside of any box; hooks that nobody confines have the person's PATH."""
+        is_plain = not (self.read_only or programs.confines())
+        return self.inherited if is_plain else programs.trusted_environment(self.inherited)
 
 
 def lock_in_the_way(ended: CommandEnd) -> str:
@@ -222,7 +240,7 @@ def literal_pathspecs(paths: Iterable[str]) -> bytes:
 PATHSPECS_ON_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 STATUS_ARGS = tuple(
     "status --porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=all"
-    " --ignore-submodules=none".split()
+    " --ignore-submodules=dirty".split()
 )
 
 

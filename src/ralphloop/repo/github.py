@@ -11,7 +11,6 @@ line a quotation, so that nothing in them looks like their frame.
 
 import os
 import re
-import shutil
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -21,9 +20,11 @@ from typing import TypeVar
 import msgspec
 
 from ralphloop.errors import GitHubUnavailable, RalphError, RepositoryError, UsageError
+from ralphloop.proc import programs
 from ralphloop.proc.run import CommandEnd, run_command
+from ralphloop.proc.sandbox import Box
 from ralphloop.redaction import redact, secret_values
-from ralphloop.repo.git import Git, failure
+from ralphloop.repo.git import ANYHOW, Git, failure, first_lines
 from ralphloop.text.plain import clean, counted, one_line
 
 _TIMEOUT_S, _PUSH_TIMEOUT_S, _LARGEST = 60.0, 900.0, 8 * 1024 * 1024
@@ -126,12 +127,13 @@ def call(
 
 
 def _gh(*words: str, stdin: bytes = b"") -> CommandEnd:
-    if (program := shutil.which("gh")) is None:
+    if (program := programs.find("gh")) is None:
         raise GitHubUnavailable(
             "gh, the command line of GitHub, is not installed",
             "apt install gh, brew install gh or https://cli.github.com; then: gh auth login",
         )
-    env = {key: value for key, value in os.environ.items() if key not in _NOT_HERE} | _PLAIN
+    kept = {key: value for key, value in os.environ.items() if key not in _NOT_HERE}
+    env = programs.trusted_environment(kept) | _PLAIN
     try:
         argv = (program, *words)
         ended = run_command(argv, env=env, stdin=stdin, timeout_s=_TIMEOUT_S, keep=_LARGEST)
@@ -204,10 +206,40 @@ def offer(git: Git, remote: str, source: str, run: str, base: str, kept: Collect
 
 
 def push(git: Git, what: Offer) -> None:
+    """Push what was offered; where git is confined, hooks run in its box and the push outside."""
     where = f"{what.commit}:refs/heads/{what.branch}"
-    args = ("push", "--porcelain", "--no-follow-tags", "--", what.remote, where)
+    if git.box is not None and not what.is_there:
+        _before_push(git, git.box, what)
+        git = git.confined(None).adapted(config=(f"core.hooksPath={os.devnull}",))
+    how = ("--porcelain", "--no-follow-tags", "--recurse-submodules=no")
+    args = ("push", *how, "--", what.remote, where)
     if not what.is_there:
         _remotely(git.writing(), what.remote, what.branch, *args, timeout_s=_PUSH_TIMEOUT_S)
+
+
+def _before_push(git: Git, box: Box, what: Offer) -> None:
+    """Run the person's `pre-push` hook in the box; raises where it refuses."""
+    hook = git.cwd / git.line("rev-parse", "--git-path", "hooks/pre-push")
+    if not hook.is_file() or not os.access(hook, os.X_OK):
+        return
+    nothing = "0" * len(what.commit)
+    told = f"refs/heads/{what.source} {what.commit} refs/heads/{what.branch} {nothing}\n"
+    address = git.line("remote", "get-url", "--push", "--", what.remote, ok=ANYHOW)
+    argv = (str(hook), what.remote, address or what.remote)
+    by_hand = f"git push {what.remote} {what.commit[:12]}:refs/heads/{what.branch}"
+    step = f"Look at it and push yourself: {by_hand}, then the same command again."
+    try:
+        inside, env = box.start(argv, git.cwd, git.writing().inherited)
+        ended = run_command(
+            inside, cwd=git.cwd, env=env, stdin=told.encode(), timeout_s=_PUSH_TIMEOUT_S
+        )
+    except OSError as error:
+        raise RepositoryError(f"the pre-push hook cannot be run: {error.strerror}", step) from None
+    finally:
+        box.disarm()
+    if ended.returncode != 0 or ended.timed_out:
+        said = first_lines(ended.stderr or ended.stdout) or f"exit code {ended.returncode}"
+        raise RepositoryError(f"the pre-push hook failed in the sandbox: {said}", step)
 
 
 def _remotely(git: Git, remote: str, branch: str, *args: str, timeout_s: float = 0.0) -> str:

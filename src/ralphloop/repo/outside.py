@@ -6,10 +6,11 @@ stay out of the commit; ignored files are in neither, and may be what turned a c
 
 import os
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from ralphloop.repo.git import ANYHOW, nul_ended, printable
+from ralphloop.repo.inner import without_filters
 from ralphloop.repo.snapshot import GENERATED, Snapshot, Snapshotter
 from ralphloop.repo.work_tree import Repository
 
@@ -39,12 +40,18 @@ def hidden(repo: Repository, changed: Iterable[str]) -> list[str]:
 
 
 def differing(
-    repo: Repository, measure: Snapshotter, start: str, checked: str, commit: str
+    repo: Repository,
+    measure: Snapshotter,
+    start: str,
+    checked: str,
+    commit: str,
+    filters: Collection[str] | None = None,
 ) -> list[str]:
     """Paths of a story in which its commit is not the tree that was checked.
 
     Measuring runs no filters and reads no large file: a file that is what was committed for it, and
-    has not changed since it was checked, is none of them.
+    has not changed since it was checked, is none of them.  What is committed for a file is what the
+    `filters` make of it that were set when the run began; one that came later is nobody's word.
     """
     if not measure.has(checked):
         return []  # kept for a crash only as long as nobody tidied up
@@ -59,11 +66,14 @@ def differing(
     args = ("check-ignore", "--no-index", "-z", "--stdin")
     forced = repo.git.names(*args, stdin=new, ok=ANYHOW) if new else ()
     differ = []
+    git = repo.git
+    if filters is not None:
+        git = git.adapted(config=without_filters(git, filters))
     for it in found:
         if it.path not in theirs or it.path in forced:
             continue
         if it.path not in since and (repo.root / it.path).is_file():  # a pipe would never end
-            now = repo.git.attempt("hash-object", "--", it.path).stdout.decode().strip()
+            now = git.attempt("hash-object", "--", it.path).stdout.decode().strip()
             if now == it.after:  # the content that a commit would hold of it
                 continue
         differ.append(printable(it.path))

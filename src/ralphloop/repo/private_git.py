@@ -26,6 +26,7 @@ from ralphloop.core.own_work import Entry
 from ralphloop.errors import RepositoryError
 from ralphloop.proc.run import Answering
 from ralphloop.repo.git import HELD_OPEN, Git, nul_ended
+from ralphloop.repo.inner import GITLINK, gitlinks, quoted_place, without_filters
 from ralphloop.repo.work_tree import OwnFiles, Repository
 from ralphloop.room import cannot_write, claim
 
@@ -109,15 +110,7 @@ class PrivateIndex:
         if state and state.premises == self._premises() and self.path.exists():
             return False
         self.discard()
-        # Every configured clean filter becomes no filter.
-        args = ("config", "-z", "--name-only", "--get-regexp", r"^filter\.")
-        keys = self._repo.git.names(*args, ok=(0, 1))
-        drivers = {key.removeprefix("filter.").rpartition(".")[0] for key in keys}
-        filters = tuple(
-            f"filter.{driver}.{setting}"
-            for driver in sorted(drivers)
-            for setting in ("clean=", "process=", "required=false")
-        )
+        filters = without_filters(self._repo.git)
         users = self._repo.git_dir / "index"
         if users.exists():
             # With its time: git takes entries as new as the index file for possibly changed.
@@ -126,7 +119,7 @@ class PrivateIndex:
             self.path.write_bytes(users.read_bytes())
             os.utime(self.path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
         records = self._reading(filters).run("ls-files", "-z", "--stage").split(b"\0")
-        has_submodules = any(record.startswith(b"160000 ") for record in records)
+        has_submodules = any(record.startswith(GITLINK) for record in records)
         self.git = self._reading(filters, has_submodules=has_submodules)
         paths = (record.partition(b"\t")[2] for record in records if record)
         ours = [path for path in paths if os.fsdecode(path) in self._own]
@@ -138,6 +131,10 @@ class PrivateIndex:
             has_submodules=has_submodules,
         )
         return True
+
+    def links(self) -> list[bytes]:
+        """Where the index stands for repositories of their own."""
+        return gitlinks(self.git) if self._state and self._state.has_submodules else []
 
     def discard(self) -> None:
         """Forget the index and what a killed git may have left of it."""
@@ -287,11 +284,10 @@ def prepare(store: Path) -> None:
 
 def object_variables(store: Path, objects: Path) -> dict[str, str]:
     """Environment that makes git write to a store and read from the repository as well."""
-    users = str(objects)
-    if ":" in users or users.startswith('"'):  # one element of a list that git unquotes like C
-        escaped = users.replace("\\", "\\\\").replace('"', '\\"')
-        users = f'"{escaped}"'
-    return {"GIT_OBJECT_DIRECTORY": str(store), "GIT_ALTERNATE_OBJECT_DIRECTORIES": users}
+    return {
+        "GIT_OBJECT_DIRECTORY": str(store),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted_place(objects),
+    }
 
 
 def blob_name(object_format: str, content: bytes) -> str:

@@ -22,6 +22,7 @@ from ralphloop.core.proof import is_test_path
 from ralphloop.errors import RepositoryError
 from ralphloop.repo import private_git, sorting
 from ralphloop.repo.git import STATUS_ARGS, Git, StatusReport, parse_status, printable
+from ralphloop.repo.inner import with_inner_changes
 from ralphloop.repo.work_tree import OwnFiles, Repository, is_name, never_progress, project_prefix
 
 MAX_NAMED = 500
@@ -66,6 +67,7 @@ class Snapshotter:
         self.own = own or never_progress(project_prefix(repo.root, project))
         self._index = private_git.PrivateIndex(repo, self._store, self.own, kept=kept)
         self._root = os.fsencode(repo.root)
+        self._keeps = repo.common_dir  # what git keeps of submodules
         left = self._index.take_up()
         self._indexed = left.tree if left else None  # tree of the private index as it stands
         self._head = left.head if left else None  # at the last look
@@ -279,13 +281,16 @@ class Snapshotter:
             self._indexed = None
         asked = (*STATUS_ARGS, *self._repo.only)
         report = parse_status(self.git().run(*asked, timeout_s=private_git.UPDATE_TIMEOUT_S))
+        if links := self._index.links():
+            found = with_inner_changes(report.entries, self._repo.root, links, self._keeps)
+            report = msgspec.structs.replace(report, entries=found)
         dropped = self._dropped(report) if fresh or report.head != self._head else frozenset()
         entries = [
             entry
             for entry in report.entries
             if entry.path in dropped or os.fsdecode(entry.path) not in self.own
         ]
-        work = sorting.sort(self._root, entries, dropped)
+        work = sorting.sort(self._root, entries, dropped, self._keeps)
         touched = [*work.add, *work.remove]
         if not fresh and any(path.rpartition(b"/")[2] == b".gitignore" for path in touched):
             # Files taken in as untracked may be ignored now: look again from the start.

@@ -18,7 +18,8 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.errors import GitDisturbed, RepositoryError
-from ralphloop.repo.git import STATUS_ARGS, Git, StatusEntry, parse_status, printable
+from ralphloop.repo.git import StatusEntry, printable
+from ralphloop.repo.inner import state_of
 from ralphloop.text.plain import some
 
 LARGE_FILE = 5 * 1024 * 1024
@@ -47,8 +48,16 @@ class Work(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def sort(root: bytes, entries: Iterable[StatusEntry], dropped: Collection[bytes] = ()) -> Work:
-    """Sort changed paths by what has to be done; `dropped` ones do not count any more."""
+def sort(
+    root: bytes,
+    entries: Iterable[StatusEntry],
+    dropped: Collection[bytes] = (),
+    keeps: Path = Path("/dev/null"),
+) -> Work:
+    """Sort changed paths by what has to be done; `dropped` ones do not count any more.
+
+    `keeps` is where git keeps what belongs to submodules.
+    """
     files: dict[bytes, os.stat_result] = {}
     links: list[bytes] = []  # submodules that stand on another commit
     inner: list[bytes] = []
@@ -70,7 +79,7 @@ def sort(root: bytes, entries: Iterable[StatusEntry], dropped: Collection[bytes]
                 files[path] = info
             elif entry.unstaged != "." and not entry.is_untracked:
                 removed.append(path)
-    return _within_budgets(root, files, links, removed, inner)
+    return _within_budgets(root, files, links, removed, inner, keeps)
 
 
 def _within_budgets(
@@ -79,6 +88,7 @@ def _within_budgets(
     links: list[bytes],
     removed: list[bytes],
     inner: list[bytes],
+    keeps: Path,
 ) -> Work:
     add: list[bytes] = []
     unread: Files = {}
@@ -97,7 +107,7 @@ def _within_budgets(
         "inner repositories, known by head and state": seen,
         "inner repositories, not looked at": unseen,
     }
-    unread |= {path: _state_of(Path(os.fsdecode(_join(root, path)))) for path in seen}
+    unread |= {path: _state_of(Path(os.fsdecode(_join(root, path))), keeps) for path in seen}
     keep = len(add) <= MAX_KEPT_FILES and total <= MAX_KEPT_BYTES
     notes = tuple(
         f"{words}: {some([printable(os.fsdecode(path)) for path in paths], 3)}"
@@ -152,24 +162,23 @@ def _content_at(root: bytes, path: bytes) -> os.stat_result | None:
     return info if stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode) else None
 
 
-def _state_of(path: Path) -> tuple[bytes, bytes]:
+def _state_of(path: Path, keeps: Path) -> tuple[bytes, bytes]:
     """What is known of a repository inside this one: its head and what differs from it."""
     try:
-        git = Git(path, config=(f"core.hooksPath={os.devnull}",))
-        report = parse_status(git.run(*STATUS_ARGS, timeout_s=20.0))
+        found = state_of(path, keeps)
     except GitDisturbed:
         raise
-    except RepositoryError:
+    except (RepositoryError, OSError):
         return _placeholder(b"repository that git cannot read")
     digest = hashlib.sha256()
-    for entry in report.entries[:2_000]:
+    for entry in found.entries[:2_000]:
         try:
             info = os.lstat(_join(os.fsencode(path), entry.path))
             stamp = b"%d %d" % (info.st_size, info.st_mtime_ns)
         except OSError:
             stamp = b"absent"
         digest.update(b"%s\0%s\0" % (entry.path, stamp))
-    return _placeholder(f"repository {report.head} {digest.hexdigest()}".encode())
+    return _placeholder(f"repository {found.head or None} {digest.hexdigest()}".encode())
 
 
 def _placeholder(words: bytes) -> tuple[bytes, bytes]:

@@ -168,8 +168,14 @@ class Repository(msgspec.Struct, frozen=True):
 
     def status(self, *, deep: bool = True) -> StatusReport:
         """Head, branch and all paths that differ, as git sees them; `deep`: within submodules."""
-        more = () if deep else ("--ignore-submodules=dirty",)
-        return parse_status(self.git.run(*STATUS_ARGS, *more, *self.only))
+        report = parse_status(self.git.run(*STATUS_ARGS, *self.only))
+        if not deep or not (self.root / ".gitmodules").exists():
+            return report
+        from ralphloop.repo.inner import gitlinks, with_inner_changes
+
+        links = [link for link in gitlinks(self.git) if os.fsdecode(link).startswith(self.scope)]
+        entries = with_inner_changes(report.entries, self.root, links, self.common_dir)
+        return msgspec.structs.replace(report, entries=entries)
 
     def dirty_paths(self, own: Container[str] = (), *, deep: bool = True) -> tuple[str, ...]:
         """Paths with uncommitted changes, untracked ones included, `own` ones left out."""

@@ -27,6 +27,7 @@ from ralphloop.core.model import Circuit
 from ralphloop.core.run_state import Standing
 from ralphloop.errors import RalphError
 from ralphloop.night.values import Advice, StoryLook
+from ralphloop.proc import programs
 from ralphloop.proc.run import ourselves, run_command, run_in_front
 from ralphloop.project import Project
 from ralphloop.text.durations import parse_duration
@@ -460,17 +461,23 @@ class Monitor(App[None]):
     @work(thread=True)
     def _do(self, *arguments: str) -> None:
         argv, worker = (*ourselves(), *arguments), get_current_worker()
-        done = run_command(argv, cwd=self.project.root, stop=lambda: worker.is_cancelled)
+        env = programs.own_environment()
+        done = run_command(argv, cwd=self.project.root, env=env, stop=lambda: worker.is_cancelled)
         self.call_later(self.tell, done.said, bad=done.returncode != 0)
 
     def tell(self, words: str, *, bad: bool = False) -> None:
         self.notify(one_line(words, 300), severity="error" if bad else "information", markup=False)
 
     def in_front(self, program: str, *arguments: str) -> None:
-        argv = [*(ourselves() if program == "ralph" else (program,)), *arguments]
+        argv, env = [*ourselves(), *arguments], programs.own_environment()
+        if program != "ralph":
+            argv, env = (
+                [programs.find(program) or program, *arguments],
+                programs.trusted_environment(),
+            )
         try:
             with self.suspend():
-                run_in_front(argv, cwd=self.project.root)
+                run_in_front(argv, cwd=self.project.root, env=env)
                 input("\nEnter goes back to the monitor ")
         except (SuspendNotSupported, EOFError):
             self.tell(f"In a shell: {shlex.join([program, *arguments])}")
