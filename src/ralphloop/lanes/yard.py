@@ -351,10 +351,12 @@ def _fit_again(yard: Yard, place: LaneTree) -> None:
     if place.number:
         lane = yard.lanes[place.number]
         lane.runner.setup = confine(lane.runner.setup)
-        lane.place = LaneTree(place.number, repository_of(lane.runner.setup))
+        repo = repository_of(lane.runner.setup)
+        lane.place = msgspec.structs.replace(place, repo=repo)
     else:
         yard.runner.setup = confine(yard.runner.setup)
-        yard.landing = LaneTree(0, repository_of(yard.runner.setup))
+        repo = repository_of(yard.runner.setup)
+        yard.landing = msgspec.structs.replace(place, repo=repo)
 
 
 def _proven(yard: Yard, lane: Lane, tip: str) -> Steps[None]:
@@ -386,16 +388,6 @@ def ready(yard: Yard, place: LaneTree) -> Steps[str]:
     box = runner.setup.check_box
     made = partial(worktrees.make_ready, place, yard.checkout, home.project.root, home.config)
     why = yield from aside(lambda gone: made(lambda: stop.requested or gone(), box))
-    repo = runner.setup.repo
-    modules = str(place.repo.git_dir / "modules")
-    if repo and repo.git.box and modules in repo.git.box.absent and Path(modules).exists():
-        # Submodules that `setup` brought: the boxes are planned anew, with what is there now.
-        runner.setup = confine(runner.setup)
-        new = LaneTree(place.number, runner.setup.repo or place.repo)
-        if place.number:
-            yard.lane(place.number).place = new
-        else:
-            yard.landing = new
     return why
 
 
