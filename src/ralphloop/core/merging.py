@@ -19,7 +19,7 @@ LINK = "120000"
 SUBMODULE = "160000"
 
 
-class Kind(StrEnum):
+class ConflictKind(StrEnum):
     TEXT = "text"
     ADDED_LINES = "added lines"  # both added lines at one place, and changed none
     BOTH_ADDED = "both added"  # one file, of different text
@@ -37,7 +37,7 @@ class Kind(StrEnum):
     @property
     def has_markers(self) -> bool:
         """Whether both sides can stand in one file, between conflict markers."""
-        return self in (Kind.TEXT, Kind.ADDED_LINES, Kind.BOTH_ADDED)
+        return self in (ConflictKind.TEXT, ConflictKind.ADDED_LINES, ConflictKind.BOTH_ADDED)
 
 
 class Entry(Value, kw_only=True):
@@ -57,7 +57,7 @@ class Entry(Value, kw_only=True):
         return self.kind == FILE
 
 
-class Change(Value, kw_only=True):
+class SideChange(Value, kw_only=True):
     """What one side did to a path; without `old` it added it, without `new` it deleted it."""
 
     path: bytes  # where it is now, or was
@@ -77,7 +77,7 @@ class Change(Value, kw_only=True):
 
 
 class Conflict(Value, kw_only=True):
-    kind: Kind
+    kind: ConflictKind
     path: bytes  # where the landed side has it, or had it
     own: bytes = b""  # where the other side has it, if elsewhere
     is_gone: bool = False  # the other side has nothing there
@@ -106,13 +106,13 @@ class Contents(Value, kw_only=True):
     ours: str
     source: bytes = b""  # what goes from the landed tree with it
 
-    def clash(self, kind: Kind) -> Conflict:
+    def clash(self, kind: ConflictKind) -> Conflict:
         """The same, found to be in conflict."""
         place = self.target if kind.has_markers else self.path
         return Conflict(kind=kind, path=place, own=self.own if self.own != place else b"")
 
 
-class Plan(Value, kw_only=True):
+class MergePlan(Value, kw_only=True):
     """What has to be done to the landed tree."""
 
     puts: dict[bytes, Put]
@@ -121,7 +121,7 @@ class Plan(Value, kw_only=True):
     conflicts: tuple[Conflict, ...]
 
 
-def plan(landed: Iterable[Change], own: Iterable[Change]) -> Plan:
+def plan(landed: Iterable[SideChange], own: Iterable[SideChange]) -> MergePlan:
     """How the changes of one side are put onto what landed."""
     planning = _Planning(tuple(landed))
     for change in own:
@@ -130,7 +130,7 @@ def plan(landed: Iterable[Change], own: Iterable[Change]) -> Plan:
 
 
 class _Planning:
-    def __init__(self, landed: tuple[Change, ...]) -> None:
+    def __init__(self, landed: tuple[SideChange, ...]) -> None:
         self._began = {it.began: it for it in landed if it.old is not None}
         self._stands = {it.path: it.new for it in landed if it.new is not None}
         self._above = {directory for path in self._stands for directory in _directories(path)}
@@ -139,7 +139,7 @@ class _Planning:
         self._contents: dict[bytes, Contents] = {}
         self._conflicts: list[Conflict] = []
 
-    def take(self, own: Change) -> None:
+    def take(self, own: SideChange) -> None:
         there = self._began.get(own.began) if own.old is not None else None
         if there is None:
             self._take_alone(own)
@@ -148,15 +148,15 @@ class _Planning:
         elif there.new is None:
             self._conflicts.append(self._deleted(own))
         elif own.source and there.source and own.path != there.path:
-            self._clash(Kind.RENAMED_APART, there.path, own.path)
+            self._clash(ConflictKind.RENAMED_APART, there.path, own.path)
         elif (own.source or there.source) and (own.is_other_kind or there.is_other_kind):
-            self._clash(Kind.LINK, there.path, own.path)
+            self._clash(ConflictKind.LINK, there.path, own.path)
         elif own.source and own.path != there.path:
             self._meet(own.old, there.new, own, own.path, there.path)
         else:
             self._meet(own.old, there.new, own, there.path, b"")
 
-    def _take_alone(self, own: Change) -> None:
+    def _take_alone(self, own: SideChange) -> None:
         """What landed left it alone; but something new may stand where it goes."""
         is_new = own.old is None or bool(own.source)
         if own.new is None:
@@ -166,26 +166,26 @@ class _Planning:
         else:
             self._puts[own.path] = Put(entry=own.new, source=own.source)
 
-    def _take_deletion(self, own: Change, there: Change) -> None:
+    def _take_deletion(self, own: SideChange, there: SideChange) -> None:
         if there.new is None:
             return
-        kind = Kind.RENAMED_DELETED if there.source else Kind.CHANGED_DELETED
+        kind = ConflictKind.RENAMED_DELETED if there.source else ConflictKind.CHANGED_DELETED
         elsewhere = own.path if there.source else b""
         self._conflicts.append(Conflict(kind=kind, path=there.path, own=elsewhere, is_gone=True))
 
-    def _deleted(self, own: Change) -> Conflict:
+    def _deleted(self, own: SideChange) -> Conflict:
         """The conflict over a file that landed as deleted, or as something else in its way."""
-        kind, met = Kind.DELETED_CHANGED, own.began
+        kind, met = ConflictKind.DELETED_CHANGED, own.began
         blocking = [it for it in _directories(own.began) if it in self._stands]
         if own.began in self._above:
-            kind = Kind.DIRECTORY
+            kind = ConflictKind.DIRECTORY
         elif blocking:
-            kind = Kind.DIRECTORY
+            kind = ConflictKind.DIRECTORY
             met = blocking[0]
         return Conflict(kind=kind, path=met, own=own.path if own.path != met else b"")
 
     def _meet(
-        self, base: Entry | None, theirs: Entry, own: Change, target: bytes, source: bytes
+        self, base: Entry | None, theirs: Entry, own: SideChange, target: bytes, source: bytes
     ) -> None:
         """Both sides have something of their own; `target` is where it belongs together.
 
@@ -198,18 +198,18 @@ class _Planning:
             return
         is_taken = target in self._puts or target in self._contents
         if is_taken or (path != target and target in self._stands):
-            self._clash(Kind.RENAMED_ONTO, path, own.path)
+            self._clash(ConflictKind.RENAMED_ONTO, path, own.path)
             return
         decided = _of_both(base, theirs, ours)
         if decided is not None:
             if decided != theirs or source:
                 self._puts[target] = Put(entry=decided, source=source)
         elif SUBMODULE in (theirs.mode, ours.mode):
-            self._clash(Kind.SUBMODULE, path, own.path)
+            self._clash(ConflictKind.SUBMODULE, path, own.path)
         elif LINK in (theirs.mode, ours.mode):
-            self._clash(Kind.LINK, path, own.path)
+            self._clash(ConflictKind.LINK, path, own.path)
         elif theirs.name == ours.name:
-            self._clash(Kind.MODE, path, own.path)
+            self._clash(ConflictKind.MODE, path, own.path)
         else:
             self._contents[target] = Contents(
                 path=path,
@@ -222,13 +222,13 @@ class _Planning:
                 source=source,
             )
 
-    def _clash(self, kind: Kind, path: bytes, own: bytes) -> None:
+    def _clash(self, kind: ConflictKind, path: bytes, own: bytes) -> None:
         elsewhere = own if own != path else b""
         self._conflicts.append(Conflict(kind=kind, path=path, own=elsewhere))
 
-    def done(self) -> Plan:
+    def done(self) -> MergePlan:
         self._find_directories()
-        return Plan(
+        return MergePlan(
             puts=self._puts,
             gone=frozenset(self._gone),
             contents=tuple(self._contents.values()),
@@ -248,7 +248,7 @@ class _Planning:
             if met is not None:
                 self._puts.pop(path, None)
                 self._contents.pop(path, None)
-                self._clash(Kind.DIRECTORY, met, path)
+                self._clash(ConflictKind.DIRECTORY, met, path)
 
 
 def _of_both(base: Entry | None, theirs: Entry, ours: Entry) -> Entry | None:

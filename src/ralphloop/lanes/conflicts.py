@@ -8,58 +8,58 @@ import os
 import shlex
 from collections.abc import Sequence
 
-from ralphloop.core.merging import Conflict, Kind
+from ralphloop.core.merging import Conflict, ConflictKind
 from ralphloop.repo.git import printable
 from ralphloop.text.plain import counted
 
 _MOST_TOLD = 20
 _WITH_MARKERS = {
-    Kind.TEXT: "{path}: both sides changed the same lines.",
-    Kind.ADDED_LINES: (
+    ConflictKind.TEXT: "{path}: both sides changed the same lines.",
+    ConflictKind.ADDED_LINES: (
         "{path}: both sides added lines at the same place. Mostly both are wanted, one after the"
         " other."
     ),
-    Kind.BOTH_ADDED: "{path}: both sides added this file, each with its own content.",
+    ConflictKind.BOTH_ADDED: "{path}: both sides added this file, each with its own content.",
 }
 _WITHOUT = {
-    Kind.BINARY: (
+    ConflictKind.BINARY: (
         "{path} is binary, so there is nothing to merge line by line and there are no markers. It"
         " is as it landed; yours: {show}. Choose one, or make one that serves both."
     ),
-    Kind.CHANGED_DELETED: (
+    ConflictKind.CHANGED_DELETED: (
         "{path}: you deleted it, and what landed changed it. It is there as it landed. Delete it"
         " again if it is really not needed any more, and take what changed in it to where it"
         " belongs now; otherwise leave it."
     ),
-    Kind.DELETED_CHANGED: (
+    ConflictKind.DELETED_CHANGED: (
         "{path}: what landed deleted it, and you changed it{moved}. It is not there; yours: {show}."
         " Bring what your story needs to where it belongs now, or back if it has to be there."
     ),
-    Kind.RENAMED_DELETED: (
+    ConflictKind.RENAMED_DELETED: (
         "{path}: what landed renamed {own} to this, and you deleted {own}. It is there as it"
         " landed. Delete it if it is really not needed any more; otherwise leave it."
     ),
-    Kind.RENAMED_APART: (
+    ConflictKind.RENAMED_APART: (
         "{path}: what landed gave the file this name, and you renamed it to {own}. It has the name"
         " that landed; yours: {show}. Take your changes over to one name, and use it everywhere."
     ),
-    Kind.RENAMED_ONTO: (
+    ConflictKind.RENAMED_ONTO: (
         "{path}: you renamed a file to {own}, where other content has landed. It is as it landed;"
         " yours: {show}. Choose another name, or bring both together."
     ),
-    Kind.DIRECTORY: (
+    ConflictKind.DIRECTORY: (
         "{path}: one side has a file where the other has a directory. It is as it landed; yours is"
         " {own}: {show}. Give one of them another name, and use it everywhere."
     ),
-    Kind.LINK: (
+    ConflictKind.LINK: (
         "{path} is a link on one side, so there is nothing to merge and there are no markers. It is"
         " as it landed; yours: {show}. Choose where it should lead."
     ),
-    Kind.SUBMODULE: (
+    ConflictKind.SUBMODULE: (
         "{path} is a submodule on one side, and both changed it. It stands on the commit that"
         " landed; yours: {tree}. Merge yours in the submodule, commit there, and leave it there."
     ),
-    Kind.MODE: (
+    ConflictKind.MODE: (
         "{path}: both sides added it, one as a program and one not. It is as it landed; yours:"
         " {tree}. Choose with chmod."
     ),

@@ -226,15 +226,25 @@ class _Conversation(msgspec.Struct):
             while selector.get_map():
                 if self._is_over():
                     return
-                left = self.deadline - time.monotonic()
-                ready = selector.select(max(0.0, min(left, _POLL_S)))
-                if not ready and process.poll() is not None:
-                    return  # ended; only a stray child still holds the pipes
-                for key, _ in ready:
+                ready = self._ready(selector)
+                if ready is None:
+                    return
+                for key in ready:
                     if not self._serve(key):
                         selector.unregister(key.fileobj)
         while process.poll() is None and not self._is_over():
             time.sleep(_LOOK_S)  # no such descriptor on this system: look now and then
+
+    def _ready(self, selector: selectors.BaseSelector) -> list[selectors.SelectorKey] | None:
+        """What can be read or written now; None: it has ended, a stray child holds the pipes."""
+        left = self.deadline - time.monotonic()
+        ready = selector.select(max(0.0, min(left, _POLL_S)))
+        if not ready and self.process.poll() is not None:
+            # It may have said something between the look at the pipes and its end.
+            ready = selector.select(0)
+            if not ready:
+                return None
+        return [key for key, _ in ready]
 
     def _is_over(self) -> bool:
         self.timed_out = time.monotonic() >= self.deadline

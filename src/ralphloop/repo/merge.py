@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ralphloop.core.merging import Change, Conflict, Contents, Entry, Kind, Put, plan
+from ralphloop.core.merging import Conflict, ConflictKind, Contents, Entry, Put, SideChange, plan
 from ralphloop.core.model import Value
 from ralphloop.repo.git import Git, nul_ended
 from ralphloop.repo.set_aside import scratch_index
@@ -43,7 +43,7 @@ class _Lines(Value, kw_only=True):
     """A file of both sides; `kind`: they are in conflict; no `text`: they fit into no one file."""
 
     text: bytes | None = None
-    kind: Kind | None = None
+    kind: ConflictKind | None = None
 
 
 def merged(repo: Repository, base: str, landed: str, own: str, labels: Labels) -> Merged:
@@ -71,7 +71,7 @@ def merged(repo: Repository, base: str, landed: str, own: str, labels: Labels) -
     return Merged(tree=tree, conflicts=tuple(sorted(conflicts, key=lambda it: it.path)))
 
 
-def changes(git: Git, before: str, after: str) -> Iterator[Change]:
+def changes(git: Git, before: str, after: str) -> Iterator[SideChange]:
     """What differs between two commits or trees, renamed files as such."""
     fields = iter(git.run(*_CHANGED, before, after).split(b"\0"))
     for meta in fields:
@@ -83,7 +83,7 @@ def changes(git: Git, before: str, after: str) -> Iterator[Change]:
         if status.startswith("R"):
             source = path
             path = next(fields)
-        yield Change(
+        yield SideChange(
             path=path,
             old=None if status == "A" else Entry(mode=old_mode, name=old),
             new=None if status == "D" else Entry(mode=new_mode, name=new),
@@ -109,7 +109,7 @@ def _both(git: Git, one: Contents, labels: Labels) -> _Lines:
     """Both sides in one file, merged line by line where it has lines."""
     theirs, base, ours = (_content(git, name) for name in (one.theirs, one.base, one.ours))
     if theirs is None or base is None or ours is None:
-        return _Lines(kind=Kind.BINARY)
+        return _Lines(kind=ConflictKind.BINARY)
     with tempfile.TemporaryDirectory(prefix="ralph-") as place:
         names = ("landed", "base", "own")
         for name, content in zip(names, (theirs, base, ours), strict=True):
@@ -119,16 +119,16 @@ def _both(git: Git, one: Contents, labels: Labels) -> _Lines:
         args = ("-c", "merge.conflictStyle=merge", "merge-file", "-p", "-q", *told)
         ended = git.attempt(*args, *files)
         if ended.returncode > _MOST_CLASHES or ended.overflowed or ended.timed_out:
-            return _Lines(kind=Kind.BINARY)
+            return _Lines(kind=ConflictKind.BINARY)
         if ended.returncode == 0:
             return _Lines(text=ended.stdout)
-        kind = Kind.TEXT
+        kind = ConflictKind.TEXT
         shown = git.attempt(*args, "--diff3", *files).stdout
         only_added = len(_BOTH_ONLY_ADDED.findall(shown))
         if not one.base:
-            kind = Kind.BOTH_ADDED
+            kind = ConflictKind.BOTH_ADDED
         elif only_added and only_added == len(_BASE_BEGINS.findall(shown)):
-            kind = Kind.ADDED_LINES
+            kind = ConflictKind.ADDED_LINES
         return _Lines(text=ended.stdout, kind=kind)
 
 
