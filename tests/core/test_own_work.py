@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.core.own_work import Entry, PathChange, change_id, moved_on
+from ralphloop.core.own_work import PathChange, PathEntry, change_id, moved_on
 
 Tree = dict[str, str]
 TREES = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("xyz"))
 
 
-def entry(tree: Tree, path: str) -> Entry | None:
+def entry(tree: Tree, path: str) -> PathEntry | None:
     """What stands at a path."""
-    return Entry(mode="100644", content=tree[path]) if path in tree else None
+    return PathEntry(mode="100644", content=tree[path]) if path in tree else None
 
 
 def changes(before: Tree, after: Tree) -> dict[str, PathChange]:
@@ -79,8 +79,8 @@ def test_a_path_that_both_changed_is_contested() -> None:
     moved = moved_on(
         changes({"a": "x"}, {"a": "y"}), changes({"a": "y", "b": "x"}, {"a": "z", "c": "x"})
     )
-    assert moved.contested == {"a": Entry(mode="100644", content="z")}
-    assert moved.taken == {"b": None, "c": Entry(mode="100644", content="x")}
+    assert moved.contested == {"a": PathEntry(mode="100644", content="z")}
+    assert moved.taken == {"b": None, "c": PathEntry(mode="100644", content="x")}
 
 
 PATCH = b"""\

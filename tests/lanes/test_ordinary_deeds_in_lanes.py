@@ -7,7 +7,6 @@ lanes; that they land on top of each other is a part of the test.
 from __future__ import annotations
 
 import os
-import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -228,7 +227,7 @@ def test_names_that_are_no_text_stop_no_lane(tmp_path: Path) -> None:
     assert not (odd / "project.lanes").exists()
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bubblewrap here")
+@pytest.mark.tool("bwrap")
 def test_submodules_are_set_up_and_worked_in_within_a_sandbox(tmp_path: Path) -> None:
     """What setup brought is no intruder, and what is changed in it is said and kept."""
     agent = "write('sub/inner.txt', STORY)\nwrite(STORY + '.txt')\ndone()\n"

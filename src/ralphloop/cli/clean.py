@@ -31,7 +31,7 @@ from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock, live_holder
 from ralphloop.journal.views import PROGRESS_VIEW
 from ralphloop.lanes import inner
-from ralphloop.lanes.names import LANDED, is_of_a_lane, is_of_a_run, own_branches
+from ralphloop.lanes.branch_names import LANDED, is_of_a_lane, is_of_a_run, own_branches
 from ralphloop.lanes.worktrees import (
     LaneTree,
     listed,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ralphloop.core import Value
 
 
-class Entry(Value, frozen=True, kw_only=True):
+class PathEntry(Value, frozen=True, kw_only=True):
     """What stands at a path of a tree."""
 
     mode: str
@@ -21,15 +21,17 @@ class Entry(Value, frozen=True, kw_only=True):
 class PathChange(Value, frozen=True, kw_only=True):
     """What stood at a path at one moment and at a later one; None: nothing."""
 
-    before: Entry | None = None
-    after: Entry | None = None
+    before: PathEntry | None = None
+    after: PathEntry | None = None
 
 
 class Moved(Value, frozen=True, kw_only=True):
     """How the tree that a story began with has to be changed to be what stands without it now."""
 
-    taken: dict[str, Entry | None]  # as others left these paths; None: nothing is there
-    contested: dict[str, Entry | None]  # the story changed them, and then others: as they are now
+    taken: dict[str, PathEntry | None]  # as others left these paths; None: nothing is there
+    contested: dict[
+        str, PathEntry | None
+    ]  # the story changed them, and then others: as they are now
 
 
 def moved_on(own: Mapping[str, PathChange], others: Mapping[str, PathChange]) -> Moved:
@@ -39,8 +41,8 @@ def moved_on(own: Mapping[str, PathChange], others: Mapping[str, PathChange]) ->
     changed a path, its content has to be merged; where that cannot be done, nobody knows whose it
     is, and it counts as theirs: a story is never proven by what somebody else wrote.
     """
-    taken: dict[str, Entry | None] = {}
-    contested: dict[str, Entry | None] = {}
+    taken: dict[str, PathEntry | None] = {}
+    contested: dict[str, PathEntry | None] = {}
     for path, change in others.items():
         mine = own.get(path)
         if mine is None:

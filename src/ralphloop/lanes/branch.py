@@ -13,7 +13,7 @@ from contextlib import suppress
 from ralphloop.atomic import kill_point
 from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
-from ralphloop.lanes.names import branches_for, who_stands_on
+from ralphloop.lanes.branch_names import branches_for, who_stands_on
 from ralphloop.lanes.worktrees import SIGNED, stand
 from ralphloop.lanes.yard import Yard
 from ralphloop.repo.git import first_lines

@@ -28,7 +28,7 @@ from ralphloop.core.model import StoryList, Value
 from ralphloop.core.run_state import Book, Standing, States, state_of
 from ralphloop.errors import InputError
 from ralphloop.lanes.branch import move
-from ralphloop.lanes.names import holds_what_landed
+from ralphloop.lanes.branch_names import holds_what_landed
 from ralphloop.lanes.worktrees import SIGNED, stand
 from ralphloop.lanes.yard import Lane, Yard, repository_of
 from ralphloop.loop.begin import Round

@@ -23,16 +23,16 @@ from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
 from ralphloop.lanes import worktrees
 from ralphloop.lanes.branch import keep_up, land, make_branch
-from ralphloop.lanes.coordinator import Coordinator, keeps_to_its_share
-from ralphloop.lanes.landing import again, concluded, settle
-from ralphloop.lanes.meanwhile import blob_at, blob_of, digest, watch_again, way_to_have_it
-from ralphloop.lanes.names import (
+from ralphloop.lanes.branch_names import (
     branches_for,
     holds_what_landed,
     is_of_a_run,
     landed_ref,
     who_stands_on,
 )
+from ralphloop.lanes.coordinator import Coordinator, keeps_to_its_share
+from ralphloop.lanes.landing import again, concluded, settle
+from ralphloop.lanes.meanwhile import blob_at, blob_of, digest, watch_again, way_to_have_it
 from ralphloop.lanes.stash import hear_of_stashes
 from ralphloop.lanes.yard import Yard, finish_move, made_ready, repository_of, setup_in
 from ralphloop.loop.agent import recover_iteration

@@ -58,7 +58,7 @@ class Stashed(Value, kw_only=True):
         return {**self.tracked, **self.more}
 
 
-class Place(Value, kw_only=True):
+class StashPlace(Value, kw_only=True):
     """A lane, with the story that it held."""
 
     lane: int
@@ -70,8 +70,8 @@ class Astray(Value, kw_only=True):
     """Work that lacks in the lane that stashed it, or is in another, till both are put right."""
 
     stashed: Stashed
-    owner: Place | None = None  # None: that has it
-    taker: Place | None = None  # None: nobody does
+    owner: StashPlace | None = None  # None: that has it
+    taker: StashPlace | None = None  # None: nobody does
 
 
 class Found(Value, kw_only=True):
@@ -161,8 +161,8 @@ def _noted(yard: Yard) -> list[Astray]:
         return []  # another version wrote it
 
 
-def _place(yard: Yard, lane: Lane) -> Place:
-    return Place(lane=lane.number, story=yard.note(lane.number).story)
+def _place(yard: Yard, lane: Lane) -> StashPlace:
+    return StashPlace(lane=lane.number, story=yard.note(lane.number).story)
 
 
 def _newly_astray(yard: Yard, since: float) -> list[Astray]:

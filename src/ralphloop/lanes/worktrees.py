@@ -29,7 +29,7 @@ from ralphloop.core.merging import Conflict
 from ralphloop.core.model import Value
 from ralphloop.errors import GitDisturbed, InputError, RepositoryError
 from ralphloop.lanes import inner
-from ralphloop.lanes.names import lane_branch, owner_of, part_of_name
+from ralphloop.lanes.branch_names import lane_branch, owner_of, part_of_name
 from ralphloop.proc import programs
 from ralphloop.proc.process_table import OF_SETUP
 from ralphloop.proc.run import CommandEnd, Output, marked_as_setup, run_command

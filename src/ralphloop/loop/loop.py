@@ -32,7 +32,6 @@ from ralphloop.loop.runner import Runner
 from ralphloop.loop.steadily import steadily
 from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
 from ralphloop.proc.steps import Steps, beside, short
-from ralphloop.repo.named import file_of
 from ralphloop.repo.snapshot import Snapshot
 
 TO_BE_CHECKED = (
@@ -168,6 +167,9 @@ def saw_verify(runner: Runner, story: Story | None) -> Steps[bool]:
 
 
 def what_it_showed(argv: tuple[str, ...], result: CheckResult) -> VerifySeen:
+    """What is kept of a story's own command, run before anybody worked on it."""
+    from ralphloop.repo.named import file_of  # most turns run no command
+
     status = CheckStatus.NO_TESTS if result.ran_nothing else result.status
     report = result.report or TestReport()
     return VerifySeen(

@@ -22,7 +22,7 @@ import msgspec
 
 from ralphloop.atomic import is_alive
 from ralphloop.core.model import Value
-from ralphloop.core.own_work import Entry
+from ralphloop.core.own_work import PathEntry
 from ralphloop.errors import RepositoryError
 from ralphloop.proc.run import Answering
 from ralphloop.repo.git import HELD_OPEN, Git, nul_ended
@@ -156,7 +156,7 @@ class PrivateIndex:
         }
         return self._grafted(tree, leaves) or store_object(self._store, kind, b"", b"tree")
 
-    def with_entries(self, tree: str, changed: Mapping[str, Entry | None]) -> str:
+    def with_entries(self, tree: str, changed: Mapping[str, PathEntry | None]) -> str:
         """The same with contents that are stored already, by their names."""
         leaves = {
             os.fsencode(path): (new.mode.encode(), bytes.fromhex(new.content)) if new else None

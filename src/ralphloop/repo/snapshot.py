@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.core.model import ChangedFiles, Value
-from ralphloop.core.own_work import Entry, PathChange
+from ralphloop.core.own_work import PathChange, PathEntry
 from ralphloop.core.proof import is_test_path
 from ralphloop.errors import RepositoryError
 from ralphloop.repo import private_git, sorting
@@ -169,7 +169,7 @@ class Snapshotter:
         said = self.git().run(*_RAW, before, after).split(b"\0")
         return dict(_raw_entries(said))
 
-    def with_entries(self, tree: str, changed: Mapping[str, Entry | None]) -> str:
+    def with_entries(self, tree: str, changed: Mapping[str, PathEntry | None]) -> str:
         """A tree like that one with other entries at some paths; all contents are stored."""
         return self._index.with_entries(tree, changed)
 
@@ -347,8 +347,8 @@ class PlainSnapshotter(Snapshotter):
 def _raw_entries(fields: list[bytes]) -> Iterator[tuple[str, PathChange]]:
     for meta, path in zip(fields[0::2], fields[1::2], strict=False):
         old_mode, new_mode, before, after, status = meta.decode().removeprefix(":").split(" ")
-        was = None if status == "A" else Entry(mode=old_mode, content=before)
-        now = None if status == "D" else Entry(mode=new_mode, content=after)
+        was = None if status == "A" else PathEntry(mode=old_mode, content=before)
+        now = None if status == "D" else PathEntry(mode=new_mode, content=after)
         yield os.fsdecode(path), PathChange(before=was, after=now)
 
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from ralphloop.core.own_work import Entry, PathChange, change_id, moved_on
+from ralphloop.core.own_work import PathChange, PathEntry, change_id, moved_on
 from ralphloop.repo.git import Git
 from ralphloop.repo.snapshot import Snapshotter
 
@@ -34,7 +34,7 @@ def tree_without(measure: Snapshotter, start: str, left: str, now: str) -> str:
     return measure.with_entries(start, {**moved.taken, **merged})
 
 
-def _merged(measure: Snapshotter, own: PathChange, theirs: Entry | None) -> Entry | None:
+def _merged(measure: Snapshotter, own: PathChange, theirs: PathEntry | None) -> PathEntry | None:
     """A file as it would be without the story's lines; as it is now where that is not known."""
     versions = (own.before, own.after, theirs)
     if theirs is None or not all(it is not None and it.mode in _FILES for it in versions):
