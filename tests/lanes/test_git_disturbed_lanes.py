@@ -16,7 +16,7 @@ from tests.loop.projects import Done, Sandbox
 AGENT = 'write(f"{STORY}.txt"); done()'
 PATIENT = '[git]\npatience = "30s"\n'
 WRITING = (
-    *("add", "checkout", "clean", "cherry-pick", "commit", "commit-tree", "merge", "read-tree"),
+    *("add", "checkout", "clean", "commit", "commit-tree", "merge", "read-tree"),
     *("rm", "update-index", "update-ref", "worktree", "write-tree"),
 )
 READING = ("status", "diff-tree", "diff-index", "log", "ls-files", "rev-parse", "merge-base")
@@ -50,7 +50,7 @@ def test_a_git_that_is_killed_once_is_asked_again(
 
 
 @pytest.mark.parametrize("nth", [2, 4])
-@pytest.mark.parametrize("command", ["update-ref", "checkout", "commit", "cherry-pick"])
+@pytest.mark.parametrize("command", ["update-ref", "checkout", "commit", "read-tree"])
 def test_also_in_the_middle_of_the_run(tmp_path: Path, command: str, nth: int) -> None:
     """While something lands already."""
     box = yard(tmp_path, AGENT, stories=stories_of("A", "B"), toml=PATIENT)
@@ -114,10 +114,10 @@ def test_what_stays_ends_the_run_and_goes_on_later(tmp_path: Path) -> None:
     """66 with the reason; `--continue` lands what was done, without the agents."""
     box = yard(tmp_path, AGENT, stories=stories_of("A", "B"), toml=PATIENT)
     git = FakeGit(box, tmp_path / "fake")
-    git.dies("cherry-pick", times=1_000)
+    git.dies("commit", times=1_000)
     done = box.run("--lanes", "2", env={"RALPH_GIT_PATIENCE": "5s"})
     assert done.code == 66, done.text
-    assert "git cherry-pick was killed (signal 9); waited for" in done.err
+    assert "git commit was killed (signal 9); waited for" in done.err
     git.dies("nothing")
     done = box.run("--continue")
     assert_all_is_landed(box, done)

@@ -169,9 +169,9 @@ class Answering:
                 while not answer.endswith(end):
                     ready = selector.select(max(0.0, deadline - time.monotonic()))
                     chunk = os.read(process.stdout.fileno(), _CHUNK) if ready else b""
+                    answer += chunk
                     if not chunk or len(answer) > MAX_OUTPUT:
                         raise TimeoutError  # or it has ended, or says too much
-                    answer += chunk
         except (OSError, ValueError):
             self.close()
             return None
