@@ -47,7 +47,8 @@ async def run_loop(runner: Runner) -> Decision:
         if decision := await _before(runner):
             return decision
         try:
-            chosen = await beside(steadily(runner, lambda: short(lambda: choose_next(runner))))
+            choosing = partial(choose_next, runner)
+            chosen = await beside(steadily(runner, partial(short, choosing)))
             if isinstance(chosen, Decision):
                 return chosen
             if await beside(saw_verify(runner, chosen[0])):
@@ -56,7 +57,8 @@ async def run_loop(runner: Runner) -> Decision:
                 if decision := await wait_for_agent(runner, until):
                     return decision
                 continue
-            begun = await beside(steadily(runner, partial(_begun, runner, *chosen)))
+            start = partial(begin, runner, *chosen)
+            begun = await beside(steadily(runner, partial(short, start)))
         except InputError as error:  # a person is in the middle of editing it
             if decision := await hold(runner, error.message):
                 return decision
@@ -66,17 +68,14 @@ async def run_loop(runner: Runner) -> Decision:
             return decision
 
 
-def _begun(runner: Runner, story: Story | None, stories: StoryList | None) -> Steps[Round]:
-    return short(lambda: begin(runner, story, stories))
-
-
 async def _before(runner: Runner) -> Decision | None:
     """What stops or delays the next start."""
     handle_requests(runner)
     while True:
         if decision := not_again(runner) or await wait_if_needed(runner):
             return decision
-        look = await beside(steadily(runner, lambda: short(lambda: _look_around(runner))))
+        looking = partial(_look_around, runner)
+        look = await beside(steadily(runner, partial(short, looking)))
         if look.trouble:
             if decision := await hold(runner, look.trouble):
                 return decision

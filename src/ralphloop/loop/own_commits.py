@@ -89,14 +89,14 @@ def _unfinished(runner: Runner) -> dict[str, StoryState]:
 
 
 def _at_work(runner: Runner, now: Snapshot) -> dict[str, set[str]]:
-    """What each unfinished story had changed when the run left it."""
-    newest = runner.journal.latest_iterations(runner.run, 1)
-    left = newest[0].end_tree if newest and newest[0].end_tree else now.tree
+    """What each unfinished story had changed when its last start ended."""
     measure = runner.measure
-    if not measure.has(left):
-        left = now.tree
     found = {}
     for name, state in _unfinished(runner).items():
+        starts = runner.journal.story_iterations(runner.run, name, 1)
+        left = starts[0].end_tree if starts else ""
+        if not left or not measure.has(left):
+            left = now.tree  # nobody knows: all that differs may be its own
         began = measure.known(Snapshot(tree=state.start_tree, head=state.start_head or None))
         found[name] = {change.path for change in measure.changes(began.tree, left)}
     return found
