@@ -9,14 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.core import interventions
 from ralphloop.journal.queries import JournalReader
 from tests.lanes.yards import stories_of, yard
 from tests.loop.projects import CALC, IGNORED, TESTS, UNITTEST, Sandbox, sandbox, story
 
-NOT_ITS_OWN = pytest.mark.skipif(
-    not hasattr(interventions, "OthersWorked"), reason="stories do not know others' work yet"
-)
 MEANWHILE = """
 if START == {start}:
     (STATE / "asks").touch()
@@ -116,7 +112,6 @@ def in_progress(tmp_path: Path) -> Sandbox:
     return sandbox(tmp_path, IN_TWO, stories=STORY_WITH_HALF, checks=UNITTEST, files=files)
 
 
-@NOT_ITS_OWN
 def test_a_persons_commit_is_no_work_of_the_story_that_is_under_way(tmp_path: Path) -> None:
     """Their code and their test prove nothing for a story that brings no test."""
     box = in_progress(tmp_path)
@@ -133,7 +128,6 @@ def test_a_persons_commit_is_no_work_of_the_story_that_is_under_way(tmp_path: Pa
     assert box.ralph("replay").code == 0
 
 
-@NOT_ITS_OWN
 def test_a_story_that_is_set_aside_leaves_a_persons_commit_alone(tmp_path: Path) -> None:
     """What they committed is part of what it began with."""
     agent = (
