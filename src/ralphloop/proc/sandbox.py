@@ -203,7 +203,9 @@ def in_words(refused: Sequence[str]) -> list[str]:
     for path in refused:
         fact = f"the sandbox kept {path} from being written"
         directory = PurePosixPath(path).parent
-        if path.startswith(_SYSTEM) or _is_never_to_be_written(directory):
+        if ".git" in PurePosixPath(path).parts:
+            said.append(f'to let it use git: [sandbox] git = "guarded" ({fact})')
+        elif path.startswith(_SYSTEM) or _is_never_to_be_written(directory):
             said.append(fact)
         else:
             said.append(f'to allow it: [sandbox] write = ["{directory}"] ({fact})')
