@@ -133,3 +133,8 @@ attack: $(READY) bytecode ## Everybody who tries to get in or past, and a table 
 fuzz: $(READY) bytecode ## Mutate what others write for up to ten minutes; what breaks is kept
 	FUZZ_EXAMPLES=$(or $(EXAMPLES),4000) timeout 600 $(BIN)/python -m pytest tests/fuzz -q -n $(WORKERS) --timeout 600 \
 		|| { test $$? -eq 124 && echo "ten minutes are over; nothing broke"; }
+
+.PHONY: size
+
+size: $(READY) ## Tokens, functions and parallel assignments of each room against the last tag (BASE=REV); fails nothing
+	@$(BIN)/python benchmarks/size.py $(if $(BASE),--base $(BASE))
