@@ -120,7 +120,8 @@ def clean_leftovers(directory: Path, *, now: float) -> list[Path]:
     removed = []
     for path in found:
         with suppress(OSError):  # just renamed by its writer, or not ours: it disturbs nobody
-            status, writer = path.lstat(), int(path.name.split("-")[1])
+            status = path.lstat()
+            writer = int(path.name.split("-")[1])
             # Process ids come round again, in containers at once: age decides where one is in use.
             is_gone = now - status.st_mtime > _LEFTOVER_AGE_S or not is_alive(writer)
             if stat.S_ISREG(status.st_mode) and is_gone:

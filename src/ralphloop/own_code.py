@@ -150,7 +150,8 @@ def runs_code_of(root: Path, argv: Sequence[str]) -> bool:
     """True where the command can run nothing but code of the work tree."""
     if not argv:
         return False
-    program, rest = argv[0], tuple(argv[1:])
+    program = argv[0]
+    rest = tuple(argv[1:])
     if "/" in program and not _is_of_the_tree(root, program):
         return False
     name = PurePath(program).name
@@ -173,7 +174,8 @@ def reaches_code_of(root: Path, argv: Sequence[str]) -> bool:
     """True where the command, which somebody has looked at, runs code of the work tree as well."""
     if not argv:
         return False
-    name, rest = PurePath(argv[0]).name, tuple(argv[1:])
+    name = PurePath(argv[0]).name
+    rest = tuple(argv[1:])
     if name in _WRAPPERS:
         return rest[:1] == (_WRAPPERS[name],) and reaches_code_of(root, rest[1:])
     if _family(name) == "python" and rest[:1] == ("-m",):

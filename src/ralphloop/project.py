@@ -60,7 +60,8 @@ def passed_over(start: Path) -> tuple[str, str] | None:
 
 def _marked(start: Path) -> tuple[Path, Path | None]:
     """The nearest directory upwards with a mark, and a mark in it of neither us nor root."""
-    me, sudo = os.geteuid(), os.environ.get("SUDO_UID", "")
+    me = os.geteuid()
+    sudo = os.environ.get("SUDO_UID", "")
     owners = {0, me, int(sudo)} if me == 0 and sudo.isdecimal() else {0, me}
     for directory in (start, *start.parents):
         if marks := [directory / mark for mark in _MARKS if (directory / mark).exists()]:

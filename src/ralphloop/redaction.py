@@ -468,7 +468,8 @@ def _spans(data: bytes, known: tuple[bytes, ...] = ()) -> list[_Span]:
                 found.add(_Span(at, at, whole.end()))
     lowered = data.lower()
     for (start, any_case), rules in _ALIKE.items():
-        search, haystack = _regex(start).search, lowered if any_case else data
+        search = _regex(start).search
+        haystack = lowered if any_case else data
         place = search(haystack)
         while place:
             seen = place.end()
@@ -483,7 +484,8 @@ def _spans(data: bytes, known: tuple[bytes, ...] = ()) -> list[_Span]:
 
 
 def _replace(data: bytes, spans: Iterable[_Span]) -> bytes:
-    pieces, done = [], 0
+    pieces = []
+    done = 0
     for span in sorted(spans, key=lambda span: (span.start, span.end)):
         if span.start >= done:
             pieces += [data[done : span.start], REPLACEMENT]
@@ -555,11 +557,13 @@ class Redactor:
         cut = max(cut, len(self._before))
         ready = _replace(data[:cut], (span for span in spans if span.end <= cut))
         ready = ready[len(self._before) :]
-        self._held, self._before = data[cut:], data[cut - 1 : cut]
+        self._held = data[cut:]
+        self._before = data[cut - 1 : cut]
         return ready
 
     def finish(self) -> bytes:
-        data, self._held = self._before + self._held, b""
+        data = self._before + self._held
+        self._held = b""
         return _replace(data, _spans(data, self._known))[len(self._before) :]
 
 
@@ -600,7 +604,8 @@ class Joiner:
         return b"".join(out)
 
     def finish(self) -> bytes:
-        rest, self._rest = self._rest, b""
+        rest = self._rest
+        self._rest = b""
         return self._let_go(0) + rest
 
     def _let_go(self, keep: int) -> bytes:
@@ -609,13 +614,16 @@ class Joiner:
             return b""
         text = b"".join(line[start:end] for line, start, end in self._held)
         secret = _spans(text)
-        done, at, out = 0, 0, []
+        done = 0
+        at = 0
+        out = []
         for line, start, end in self._held:
             until = at + end - start
             if keep and until > len(text) - keep:
                 break
             spelled = any(span.start < until and at < span.end for span in secret)
             out.append(line[:start] + REPLACEMENT + line[end:] if spelled else line)
-            at, done = until, done + 1
+            at = until
+            done = done + 1
         self._held, self._size = self._held[done:], len(text) - at
         return b"".join(out)

@@ -70,7 +70,8 @@ def own_opener(name: str, flags: int) -> int:
     """
     parts = Path(name).parts
     at = max((n for n, part in enumerate(parts) if part == RALPH_DIR), default=len(parts) - 1)
-    top, below = Path(*parts[:at]), parts[at:]
+    top = Path(*parts[:at])
+    below = parts[at:]
     directory = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in below[:-1]:

@@ -152,7 +152,8 @@ def not_trusted(grants: Sequence[Grant], lacking: Sequence[Grant], given: str = 
 
 def handed_on(loaded: LoadedConfig) -> tuple[str, ...]:
     """What the repository passes to the agent, for the start of a run: one line, and refusals."""
-    agent, parts = loaded.config.agent, []
+    agent = loaded.config.agent
+    parts = []
     for name, words in {
         "binary": f"binary {agent.binary}",
         "command": f"command {toml_value(agent.command)}",

@@ -18,7 +18,7 @@ from ralphloop.agents.transcript import Transcript
 from ralphloop.core.events import AgentStep
 from ralphloop.core.iteration import Result
 from ralphloop.proc.process_table import MARK_VARIABLE, find_process, mark_on, process_table
-from ralphloop.proc.steps import StopSignal
+from ralphloop.proc.threads import StopSignal
 
 QUICK = Rules(exit_grace_s=0.2, stop_grace_s=0.3, after_result_grace_s=0.3)
 

@@ -16,7 +16,7 @@ import asyncio, json, os, sys
 from pathlib import Path
 from ralphloop.agents.base import Launch
 from ralphloop.agents.process import Rules, run_agent
-from ralphloop.proc.steps import StopSignal
+from ralphloop.proc.threads import StopSignal
 from ralphloop.agents.transcript import Transcript
 
 async def run(code, where, reader):

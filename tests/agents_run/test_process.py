@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.core.model import Outcome
-from ralphloop.proc.steps import StopSignal
+from ralphloop.proc.threads import StopSignal
 from tests.agents_run.helpers import QUICK, Stage, is_alive, wait_until
 from tests.timing import FOR_EVER_S
 

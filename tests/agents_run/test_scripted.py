@@ -25,7 +25,7 @@ from ralphloop.core.events import AgentStep
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import Outcome
 from ralphloop.errors import InputError
-from ralphloop.proc.steps import StopSignal
+from ralphloop.proc.threads import StopSignal
 from ralphloop.text.status_block import Status
 from tests.agents_run.helpers import QUICK, is_alive
 

@@ -60,6 +60,10 @@ cooldown_minutes = 0
 test_saturation = 3
 treading_window = 6
 treading_lines = 10
+stuck_same_error = 3
+stuck_same_reply = 3
+stuck_alternation = 4
+stuck_revisits = 3
 interim_checks = 5
 [exit]
 gate = "dual"

@@ -21,9 +21,9 @@ from ralphloop.core.model import (
     Circuit,
     Evidence,
     ExitDecision,
+    LandingConflict,
     Outcome,
     ProcessEnd,
-    Rejection,
     Response,
     Story,
     StoryFacts,
@@ -424,7 +424,9 @@ def test_a_story_at_which_the_agent_never_says_a_word_is_set_aside_for_that() ->
     assert taken.state.silent_stalls == 0
 
 
-RETURNED = Rejection(words="c.py collides", told="US-2 landed and changed c.py", others=("US-2",))
+RETURNED = LandingConflict(
+    words="c.py collides", told="US-2 landed and changed c.py", others=("US-2",)
+)
 
 
 def test_work_that_comes_back_from_landing_is_no_failed_attempt() -> None:

@@ -22,7 +22,7 @@ from ralphloop.core.progress import (
 
 def names(*window: WindowEntry) -> list[str]:
     """The patterns seen in a window."""
-    return [pattern.name for pattern in detect_stuck_loop(window)]
+    return [pattern.name for pattern in detect_stuck_loop(window, Policy())]
 
 
 def error(text: str | None, *, progress: bool = True) -> WindowEntry:
@@ -43,7 +43,7 @@ def test_S02_AC9_the_same_error_three_times_is_stuck_even_with_progress() -> Non
 
 def test_S03_AC3_detect_stuck_loop_says_what_it_saw() -> None:
     """The pattern names the error, so that the nudge can repeat it."""
-    pattern = detect_stuck_loop([error("TypeError: x")] * 3)[0]
+    pattern = detect_stuck_loop([error("TypeError: x")] * 3, Policy())[0]
     assert pattern.detail == "the same error 3 times: TypeError: x"
 
 
@@ -184,3 +184,16 @@ def test_SKILL_stuck_output_declining_by_seventy_percent() -> None:
 def test_no_decline(chars: int, earlier: list[int], percent: int) -> None:
     """Too little history, a smaller fall or one huge answer before are no decline."""
     assert output_decline(chars, earlier, percent) is None
+
+
+def test_the_thresholds_of_stuck_patterns_are_settings() -> None:
+    """Somebody may want to hear of the second time already, or never; 0 switches a sign off."""
+    twice = [error("boom")] * 2
+    early = Policy(stuck_same_error=2)
+    assert [it.name for it in detect_stuck_loop(twice, early)] == ["same_error"]
+    never = Policy(stuck_same_error=0)
+    assert detect_stuck_loop([error("boom")] * 8, never) == ()
+    longer = [WindowEntry(tree=tree) for tree in "ababab"]
+    six = Policy(stuck_alternation=6)
+    assert [it.name for it in detect_stuck_loop(longer, six)] == ["alternation"]
+    assert detect_stuck_loop(longer[1:], six) == ()

@@ -14,7 +14,7 @@ import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.journal.records import RunStatus
-from ralphloop.loop.runner import Patience
+from ralphloop.loop.patience import Patience
 from ralphloop.prompts import DEFAULT_INSTRUCTIONS
 from ralphloop.repo import checks as repo_checks
 from ralphloop.repo.checks import check_of

@@ -48,7 +48,7 @@ def test_a_branch_that_somebody_stands_on_is_not_moved(tmp_path: Path, where: st
     done = box.run("--lanes", "2")
     assert done.code == 0, done.text
     theirs = box.root if where == "checkout" else box.root.with_name("theirs")
-    mine = done.text.partition("landing on branch ")[2].partition(",")[0]
+    mine = done.text.partition(" on branch ")[2].partition(",")[0]
     assert f"somebody stands on {mine} ({theirs})" in done.text
     assert f"stories land on {mine}-2 from now on" in done.text
     assert box.git("-C", str(theirs), "status", "--porcelain") == ""

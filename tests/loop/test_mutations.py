@@ -50,7 +50,7 @@ MUTATIONS = (
     Mutation(
         "the breaker's rule in the gate",
         f"{WITHOUT}without('_broken', 'circuit_open')\n"
-        "from ralphloop.loop import loop; loop.not_again = lambda runner: None",
+        "from ralphloop.loop import loop; loop.reason_to_stop = lambda *_: None",
         "empty commits",
     ),
     Mutation(
@@ -88,9 +88,8 @@ MUTATIONS = (
     Mutation(
         "the checks",
         "import ralphloop.loop.judging as judging\n"
-        "def none(runner, begun):\n"
+        "async def none(run, workspace, begun):\n"
         "    return {'checks': ()}\n"
-        "    yield\n"
         "judging._checked = none",
         "false done, checks red",
     ),
@@ -132,7 +131,7 @@ MUTATIONS = (
         "the wait for a quota",
         "import ralphloop.loop.loop as loop\n"
         "async def no_wait(*args): return None\n"
-        "loop.wait_after = no_wait; loop.all_away = lambda runner: None",
+        "loop.wait_after = no_wait; loop.all_away = lambda run: None",
         "usage limit, no wait",
     ),
     Mutation(
@@ -140,7 +139,7 @@ MUTATIONS = (
         "import ralphloop.loop.loop as loop, ralphloop.loop.waiting as waiting\n"
         "async def no_sleep(*args, **more): return None\n"
         "waiting._refuse = lambda *args: None; waiting._sleep = no_sleep\n"
-        "loop.all_away = lambda runner: None",
+        "loop.all_away = lambda run: None",
         "usage limit beyond the time",
     ),
     Mutation(
@@ -148,7 +147,7 @@ MUTATIONS = (
         f"{WITHOUT}without('_used_up', 'usage_limit')\n"
         "import ralphloop.loop.loop as loop, ralphloop.loop.waiting as waiting\n"
         "async def no_sleep(*args, **more): return None\n"
-        "waiting._sleep = no_sleep; loop.all_away = lambda runner: None",
+        "waiting._sleep = no_sleep; loop.all_away = lambda run: None",
         "usage limit, stop",
     ),
     Mutation(
@@ -201,15 +200,14 @@ MUTATIONS = (
     ),
     Mutation(
         "the limit of starts an hour",
-        "from ralphloop.loop.runner import Runner; Runner.free_at = lambda runner: None",
+        "from ralphloop.loop.run import Run; Run.free_at = lambda run: None",
         "calls per hour",
     ),
     Mutation(
         "the look for weakened tests",
         "import ralphloop.loop.trying as trying, msgspec\n"
         "from ralphloop.core.proof import Trial\n"
-        "def blind(runner, begun, after, evidence):\n"
-        "    yield lambda gone: None\n"
+        "async def blind(run, workspace, begun, after, evidence):\n"
         "    seen = dict(trial=Trial(), checked_tree=after.tree)\n"
         "    return msgspec.structs.replace(evidence, **seen), ''\n"
         "trying.tried = blind",

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.proc.steps import aside, beside
+from ralphloop.proc.threads import in_thread
 from ralphloop.proc.tree import AT_ONCE
 from ralphloop.repo.checks import MAX_TAIL, Check, check_of, run_checks
 
@@ -193,9 +193,9 @@ def test_cancelling_the_task_ends_the_running_check(tmp_path: Path) -> None:
 
     async def cancelled() -> None:
         check = _sh(f"touch begun; sleep {mark}")
-        steps = aside(lambda abandoned: run_checks([check], tmp_path, stop=abandoned))
+        work = in_thread(lambda abandoned: run_checks([check], tmp_path, stop=abandoned))
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(beside(steps), timeout=1.0)
+            await asyncio.wait_for(work, timeout=1.0)
 
     asyncio.run(cancelled())
     assert (tmp_path / "begun").exists()

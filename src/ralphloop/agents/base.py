@@ -56,7 +56,8 @@ class AgentRequest(Value, kw_only=True):
 
     def launch(self, argv: Sequence[str], env: Mapping[str, str], reader: str) -> Launch:
         """This start, by these words; the prompt goes over stdin alone."""
-        stdin, mark = self.prompt.encode("utf-8", "replace"), mark_of(self.run_id, self.iteration)
+        stdin = self.prompt.encode("utf-8", "replace")
+        mark = mark_of(self.run_id, self.iteration)
         return Launch(tuple(argv), env, stdin, self.cwd, reader, mark, self.box)
 
 

@@ -91,7 +91,8 @@ class ClaudeAgent(DeclaredAgent):
     ) -> Iterator[Finding]:
         usage = _usage_of(program, env, inquiry.cwd, inquiry.box)
         safety = inquiry.config.safety
-        unknown, name = _unknown_flags(usage), f"claude {version}".rstrip()
+        unknown = _unknown_flags(usage)
+        name = f"claude {version}".rstrip()
         if safety == "minimal":
             unknown -= {"--settings", "--permission-prompts"}
         if "--settings" in unknown:
@@ -136,7 +137,8 @@ def _flags(request: AgentRequest) -> Iterator[tuple[str, ...]]:
 
 def _write_settings(request: AgentRequest) -> Path:
     """Put the settings file where the agent is told to look; unchanged files are not touched."""
-    directory, kind = request.settings_dir, str(request.config.safety)
+    directory = request.settings_dir
+    kind = str(request.config.safety)
     tools = ("Bash", *_TOOLS, *request.config.allow)
     permissions: dict[str, Words] = {"allow": (*tools, *_NETWORK_TOOLS)}
     if request.reads_only:

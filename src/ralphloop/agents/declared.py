@@ -116,7 +116,8 @@ class DeclaredAgent(Agent):
 
     def check(self, inquiry: Inquiry) -> list[Finding]:
         config, cwd, inherited, why_not, box = inquiry
-        env, name = clean_environment(config, inherited), self.program(config)
+        env = clean_environment(config, inherited)
+        name = self.program(config)
         program = find_program(name, env, cwd)
         if program is None:
             return [missing_program(name, self.it.install, cwd)]
@@ -144,7 +145,9 @@ class DeclaredAgent(Agent):
         return [self._stated(version), *about, *self.answers(inquiry, program, env, version)]
 
     def words(self, request: AgentRequest, env: Mapping[str, str]) -> Iterator[str]:
-        config, flags, resume = request.config, self.it.safety, request.resume
+        config = request.config
+        flags = self.it.safety
+        resume = request.resume
         allowed = (word for name in config.allow for word in self.allowing(name))
         safety: Words | None = None
         if not request.tools:
@@ -197,7 +200,8 @@ class DeclaredAgent(Agent):
 
     def _stated(self, version: str) -> Finding:
         """The version found, and whether it is one that this release was tested with."""
-        name, tested = self.name, self.it.tested
+        name = self.name
+        tested = self.it.tested
         if not version:
             fix = f"run `{name} --version` to see what it says"
             return Finding(Level.WARNING, f"{name} does not state its version", fix)
@@ -292,4 +296,5 @@ def _script_path(config: AgentSection, cwd: Path) -> Path:
     return cwd / config.command[0]
 
 
-COMMAND, SCRIPTED = CommandAgent(), ScriptedAgent()
+COMMAND = CommandAgent()
+SCRIPTED = ScriptedAgent()

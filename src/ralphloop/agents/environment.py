@@ -94,7 +94,8 @@ def local_time(now: float, env: Mapping[str, str]) -> datetime:
     """This moment in the zone that a program with this environment takes for local."""
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-    zone, name = None, env.get("TZ")
+    zone = None
+    name = env.get("TZ")
     try:
         if name is not None:
             zone = ZoneInfo(name.removeprefix(":") or "UTC")

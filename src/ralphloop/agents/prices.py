@@ -150,7 +150,8 @@ def chosen_model(reader: str, config: AgentSection, inherited: Mapping[str, str]
 
 def billed(response: Response, config: AgentSection, inherited: Mapping[str, str]) -> Response:
     """A start that has ended with its model, its usage windows and what it cost."""
-    model, limit = response.model or "", response.rate_limit
+    model = response.model or ""
+    limit = response.rate_limit
     if response.reader == "codex":
         env = clean_environment(config, inherited)
         recorded, windows = _codex_record(env, response.session_id or "")
@@ -167,7 +168,8 @@ def _codex_home(env: Mapping[str, str]) -> Path:
 
 def _codex_record(env: Mapping[str, str], conversation: str) -> tuple[str, Windows]:
     """Model and windows of the newest turn in what codex wrote down of a conversation."""
-    model, windows = "", Windows()
+    model = ""
+    windows = Windows()
     if not _CONVERSATION.fullmatch(conversation):
         return model, windows
     try:

@@ -24,7 +24,7 @@ from ralphloop.core.iteration import Result
 from ralphloop.core.model import Outcome, ProcessEnd
 from ralphloop.proc.child import Child, Clocks, FileProbe
 from ralphloop.proc.sandbox import exit_code_of, in_words, refused_paths
-from ralphloop.proc.steps import StopSignal
+from ralphloop.proc.threads import StopSignal
 from ralphloop.proc.tree import (
     AT_ONCE,
     ProcessTree,
@@ -85,11 +85,14 @@ async def run_agent(
     `on_start` is told pid and start time at once, for the journal.  `file_probe` returns a value
     that changes when files of the work tree do; it is asked rarely, in a thread.
     """
-    began, box, reader = time.monotonic(), launch.box, reader_for(launch.reader)
+    began = time.monotonic()
+    box = launch.box
+    reader = reader_for(launch.reader)
     adopting = rules.adopt_orphans and become_subreaper()
     strangers = children_now() if adopting else frozenset[int]()
     try:
-        argv, env = launch.argv, launch.env
+        argv = launch.argv
+        env = launch.env
         child = Child(*(box.start(argv, launch.cwd, env) if box else (argv, env)), cwd=launch.cwd)
     except (OSError, ValueError) as error:
         # An outcome, not an exception: the loop counts them.
@@ -124,7 +127,9 @@ class _Run:
     tree: ProcessTree
 
     def __post_init__(self) -> None:
-        now, wall, rules = time.monotonic(), time.time(), self.rules
+        now = time.monotonic()
+        wall = time.time()
+        rules = self.rules
         limits = rules.wall_s, rules.stall_s
         self._clocks = Clocks(self.tree.members, *limits, monotonic=now, wall=wall)
         secrets = secret_values({**os.environ, **self.launch.env})
@@ -133,7 +138,8 @@ class _Run:
         self._stderr = BoundedText(head=8 * 1024, tail=56 * 1024)
         self._output_bytes = 0
         self._last_step = now
-        self._cause, self._words = Cause.NONE, ""
+        self._cause = Cause.NONE
+        self._words = ""
         self._leftovers: tuple[str, ...] = ()
         self._everybody = partial(self.tree.members, thorough=True)
         self._refused: dict[str, None] = {}
@@ -158,7 +164,8 @@ class _Run:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self.child.exited(), 1.0)
             # Read what is still in the pipes; whoever else holds them open is not waited for.
-            deadline, heard = time.monotonic() + _MOST_LAST_WORDS_S, -1
+            deadline = time.monotonic() + _MOST_LAST_WORDS_S
+            heard = -1
             while heard != self._output_bytes and time.monotonic() < deadline:
                 if all(reader.done() for reader in self._readers):
                     break
@@ -175,14 +182,17 @@ class _Run:
         exited = asyncio.create_task(self.child.exited())
         asked = asyncio.create_task(self.stop.wait())
         house_s = _COLLECT_S if self.tree.adopting else _SAMPLE_S
-        pause, next_look, first = min(self._clocks.tick_s, house_s), 0.0, asyncio.FIRST_COMPLETED
+        pause = min(self._clocks.tick_s, house_s)
+        next_look = 0.0
+        first = asyncio.FIRST_COMPLETED
         try:
             while self._cause is Cause.NONE:
                 await asyncio.wait({exited, asked}, timeout=pause, return_when=first)
                 if exited.done():
                     return
                 if asked.done():
-                    self._cause, self._words = Cause.REQUESTED, self.stop.reason
+                    self._cause = Cause.REQUESTED
+                    self._words = self.stop.reason
                     return
                 self._raise_reading_errors()
                 now = time.monotonic()
@@ -197,7 +207,9 @@ class _Run:
     async def _look(self, probe: FileProbe | None, now: float) -> tuple[Cause, str]:
         """Why it has to be stopped now, if it has."""
         # Counted from its last visible step: background work may start a second turn.
-        quiet, rules, said = now - self._last_step, self.rules, self.reader.dialect
+        quiet = now - self._last_step
+        rules = self.rules
+        said = self.reader.dialect
         if said.fatal_hint:
             return Cause.FATAL, said.fatal_hint
         if said.result_seen and quiet >= rules.after_result_grace_s:
@@ -247,7 +259,8 @@ class _Run:
             out_of_time=self._cause is Cause.OUT_OF_TIME,
             duration_s=duration_s,
         )
-        stderr, now = self._stderr.value(), local_time(time.time(), self.launch.env)
+        stderr = self._stderr.value()
+        now = local_time(time.time(), self.launch.env)
         response = self.reader.finish(exit_code=end.exit_code, stderr=stderr, now=now)
         if refused := in_words(list(self._refused)):
             warnings = (*response.warnings, *refused)

@@ -48,7 +48,8 @@ def main(given: Sequence[str]) -> int:
     try:
         if len(given) not in {1, 3} or given[1:2] not in ([], ["--session-id"], ["--resume"]):
             raise UsageError("usage: scripted_main SCRIPT [--session-id ID | --resume ID]")
-        path, session = Path(given[0]), given[2] if len(given) == 3 else str(uuid.uuid4())
+        path = Path(given[0])
+        session = given[2] if len(given) == 3 else str(uuid.uuid4())
         script = load_script(path)
         story = os.environ.get("RALPH_STORY_ID", "")
         steps = script.steps(story, _count_start(story))
@@ -81,7 +82,9 @@ class Player:
     """Does what the steps say: the word `write` is the method `do_write`."""
 
     def __init__(self, session: str, prompt: str, *, plain: bool) -> None:
-        self._session, self._prompt, self._plain = session, prompt, plain
+        self._session = session
+        self._prompt = prompt
+        self._plain = plain
         self._message = self._last_words = ""
         self._turns = 0
         self._paid: list[UsageFields] = []
@@ -116,7 +119,8 @@ class Player:
     def _finish_message(self) -> None:
         if not self._message:
             return
-        self._last_words, self._message = self._message, ""
+        self._last_words = self._message
+        self._message = ""
         self._text(self._last_words.rstrip("\n"))
         self._assistant({"type": "text", "text": self._last_words})
 
@@ -160,9 +164,11 @@ class Player:
             done = subprocess.run(
                 argv, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, timeout=_PATIENCE_S, check=False
             )
-            output, code = done.stdout.decode("utf-8", "replace"), done.returncode
+            output = done.stdout.decode("utf-8", "replace")
+            code = done.returncode
         except (OSError, subprocess.TimeoutExpired) as error:
-            output, code = str(error), 127
+            output = str(error)
+            code = 127
         shown = output if code == 0 else f"{output}\nExit code {code}"
         self._tool("Bash", {"command": " ".join(argv)}, shown, ok=code == 0)
 
@@ -206,7 +212,8 @@ class Player:
                 time.sleep(3600)
 
     def do_usage_limit(self, limit: LimitFields) -> None:
-        resets_at, kind = int(time.time() + parse_duration(limit.resets_in)) + 1, limit.kind
+        resets_at = int(time.time() + parse_duration(limit.resets_in)) + 1
+        kind = limit.kind
         info = {"status": "rejected", "resetsAt": resets_at, "rateLimitType": kind}
         self._event("rate_limit_event", rate_limit_info=info)
         clock = datetime.fromtimestamp(resets_at, UTC).strftime("%I:%M%p").lstrip("0").lower()

@@ -93,7 +93,8 @@ class Transcript:
         self._out = CappedFile(path, head=head, tail=tail)
         self._err = CappedFile(stderr_path(path), head=err // 2, tail=err // 2)
         self._out.open()
-        self.out, self.err = self._out.write, self._err.write
+        self.out = self._out.write
+        self.err = self._err.write
 
     def __enter__(self) -> Self:
         return self

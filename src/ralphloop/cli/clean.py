@@ -49,8 +49,10 @@ from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.work_tree import Repository, project_prefix
 from ralphloop.text.plain import counted, some
 
-_KEPT, _LARGEST = "20", "2GB"
-KEEP_RUNS, MAX_BYTES = number(_KEPT), size(_LARGEST)
+_KEPT = "20"
+_LARGEST = "2GB"
+KEEP_RUNS = number(_KEPT)
+MAX_BYTES = size(_LARGEST)
 _RUN = re.compile(r"([0-9]{8}-[0-9]{6}-[0-9a-f]{6})(?:\.|$)")
 _ROOMS = ("transcripts", "reports")
 _SHOWN = 10
@@ -173,14 +175,17 @@ def lanes() -> None:
 def show_lanes() -> None:
     """Show work trees, branches, processes and saved work."""
     project = find_project()
-    repo, night = Repository.open(project.root), look(project)
+    repo = Repository.open(project.root)
+    night = look(project)
     book = night.book or Book()
     working = {look.number: look for look in night.lanes}
     pids = {it.n: it.pid for it in night.flying}
-    lines, trees = list[str](), list(_trees(repo, project.root))
+    lines = list[str]()
+    trees = list(_trees(repo, project.root))
     for root, _, branch in trees:
         lane = int(root.name) if root.name.isdigit() else 0
-        story, busy = book.lanes.get(lane, LaneNote()).story, working.get(lane)
+        story = book.lanes.get(lane, LaneNote()).story
+        busy = working.get(lane)
         held = story and f"holds {story}"
         if busy and busy.iteration:
             held = f"{busy.words(night.now)}, process {pids[busy.iteration]}"
@@ -205,7 +210,8 @@ def show_lanes() -> None:
 @lanes.command("clean")
 def clean_lanes() -> None:
     """Remove the work trees and branches of lanes; what they hold is saved first."""
-    project, now = find_project(), time.time()
+    project = find_project()
+    now = time.time()
     with (
         RunLock(project.directory, run="lanes-clean", now=now) as lock,
         Journal.open(project.journal, check=False) as journal,
@@ -240,7 +246,8 @@ def _cleaned(project: Project, journal: Journal) -> Iterator[str]:
             saved = ref_name(run.id if run else "none", int(time.time()), "lanes")
             ref = f"{saved}-lane{root.name}"
             made = _made_inside(book, place, run.id if run else "none")
-            before, book = book, _saved(book, place, ref, cut)
+            before = book
+            book = _saved(book, place, ref, cut)
             if repo.commit_of(ref):
                 yield f"saved what {root} held: git show {ref}"
             if run is not None and book != before:
@@ -262,7 +269,8 @@ def _cleaned(project: Project, journal: Journal) -> Iterator[str]:
 
 def _without_old_branches(repo: Repository, book: Book) -> Iterator[str]:
     """Delete what earlier runs landed on and the branch of the checkout has; what, in words."""
-    git, head = repo.git.writing(), repo.head()
+    git = repo.git.writing()
+    head = repo.head()
     for branch in filter(is_of_a_run, own_branches(repo)):
         if branch == book.branch or not git.contains(head, branch):
             continue
@@ -288,7 +296,8 @@ def _saved(book: Book, place: LaneTree, ref: str, cut: Collection[str | None]) -
     base = note.base or place.repo.head() or ""
     words = f"{note.story or 'a lane'}: when it was cleaned"
     work = work_of(place, base, [PROGRESS_VIEW], words, ref, known=note.work)
-    lanes, kept = dict(book.lanes), dict(book.kept)
+    lanes = dict(book.lanes)
+    kept = dict(book.kept)
     lanes.pop(place.number, None)
     if note.story in cut:
         lanes[place.number] = LaneNote(story=note.story, base=base, work=work, onto=base)

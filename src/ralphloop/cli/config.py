@@ -48,8 +48,10 @@ def config() -> None:
 @json_option("One object: name → value and origin.")
 def show(as_json: bool) -> None:
     """Print every setting in force with its origin, in the form of a ralph.toml."""
-    loaded, section = load_config(find_project().root, env=os.environ), ""
-    lines, data = list[str](), dict[str, object]()
+    loaded = load_config(find_project().root, env=os.environ)
+    section = ""
+    lines = list[str]()
+    data = dict[str, object]()
     for name, setting in settings().items():
         if setting.section != section:
             section = setting.section
@@ -89,9 +91,11 @@ def validate(as_json: bool) -> int:
 @json_option("Print one JSON object.")
 def prices(as_json: bool) -> None:
     """Show what tokens are taken to cost, for agents that name no price."""
-    own, checked = own_prices().models, our_prices().checked
+    own = own_prices().models
+    checked = our_prices().checked
     rows = {**our_prices().models, **own}
-    kinds, width = ("input", "output", "cache_read", "cache_write"), max(map(len, rows))
+    kinds = ("input", "output", "cache_read", "cache_write")
+    width = max(map(len, rows))
     heads = "".join(f"{kind.replace('_', ' '):>12}" for kind in kinds)
     lines = [f"Dollars for a million tokens, checked {checked}; `*` is a family of names."]
     lines += [f"{'':{width}}{heads}"]
@@ -173,7 +177,8 @@ def agree_to(project: Project, prd: Path | None, *origins: str) -> None:
 
 def settle_trust(setup: Setup) -> None:
     """A person's yes to what the settings may run: asked for on a terminal, else it ends here."""
-    root, options = setup.project.root, setup.options
+    root = setup.project.root
+    options = setup.options
     if lacking := setup.lacking():
         if options.trust or not _said_yes(_question(root, lacking), "Trust them?"):
             setup.insist_on_trust()

@@ -62,7 +62,9 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
     night = look(project, now=now)
     state = RunState(starts=night.totals.starts, breaker=night.circuit)
     taken = step(state, Start(), result, Evidence(at=now), policy)
-    analysis, decision, block = taken.analysis, taken.decision, taken.analysis.status
+    analysis = taken.analysis
+    decision = taken.decision
+    block = taken.analysis.status
     data = {
         "timestamp": iso(now),
         "iteration": analysis.iteration,
@@ -89,7 +91,9 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
 
 
 def _summary(taken: Step, response: Response) -> Iterator[str]:
-    analysis, block, usage = taken.analysis, taken.analysis.status, response.usage
+    analysis = taken.analysis
+    block = taken.analysis.status
+    usage = response.usage
     yield f"decision    {output.paint(output.safe(taken.decision.sentence), 'bold')}"
     reason = f" ({output.safe(response.reason)})" if response.reason else ""
     yield f"outcome     {analysis.outcome}{reason}, read as {response.reader} {response.format}"

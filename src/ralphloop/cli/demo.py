@@ -51,7 +51,8 @@ def demo(keep: Path | None) -> int:
     if shutil.which("git") is None:
         raise RepositoryError("git is not installed", "Install git and try again.")
     place = keep or Path(tempfile.mkdtemp(prefix="ralph-demo-"))
-    source, limits = files("ralphloop.demo"), 'backoff = "200ms"\nmax_cost_usd = 2.0\n'
+    source = files("ralphloop.demo")
+    limits = 'backoff = "200ms"\nmax_cost_usd = 2.0\n'
     made = {name: (source / name).read_text("utf-8") for name in ("prd.json", "night.json")}
     made["ralph.toml"] = settings("night.json", "-m", "unittest", "-q", limits=limits)
     made |= {f"{name}.py": f'"""To {name}."""\n' for name in ("greet", "words", "shout")}

@@ -97,7 +97,8 @@ def _examined(project: Project, env: Mapping[str, str]) -> Iterator[Sign]:
     versions = f"{__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     yield Sign("ralph", Level.OK, versions)
     # Others use the name, too: the `ralph` that a shell would start may not be this one.
-    found, own = shutil.which("ralph", path=env.get("PATH")), Path(sys.prefix, "bin").resolve()
+    found = shutil.which("ralph", path=env.get("PATH"))
+    own = Path(sys.prefix, "bin").resolve()
     other = found if found and Path(found).resolve().parent != own else None
     if other and b"ralphloop" not in Path(other).read_bytes()[:_SCRIPT_BYTES]:
         fix = "type `ralphloop` instead, or put this one's directory first on PATH"
@@ -183,7 +184,8 @@ def _checks(
         fix = "set checks.commands in ralph.toml; `ralph init` finds those of your stack"
         yield Sign("checks", Level.WARNING, "none: stories can only be `claimed`", fix)
     for argv in config.checks.commands:
-        command, found = " ".join(argv), bool(find_program(argv[0], env, project.root))
+        command = " ".join(argv)
+        found = bool(find_program(argv[0], env, project.root))
         if trouble := cannot_start(argv, found=found):
             yield Sign("checks", Level.ERROR, f"{command}: {trouble.words}", trouble.fix)
         elif trouble := may_need_shell(argv) or not_installed(argv, project.root):
@@ -233,7 +235,8 @@ def _journal(project: Project) -> tuple[RunRecord | None, Sign]:
 
 
 def _lock(project: Project, config: Config) -> Sign:
-    now, shared = time.time(), config.git.scope == "project"
+    now = time.time()
+    shared = config.git.scope == "project"
     if beside := tree_holder(project.directory, now, shared=shared):
         message = f"run {beside.run} in {beside.project} holds this work tree"
         return Sign("lock", Level.INFO, message, "`ralph stop` there ends it")
@@ -246,9 +249,11 @@ def _lock(project: Project, config: Config) -> Sign:
 
 def _agents(project: Project, loaded: LoadedConfig, env: Mapping[str, str]) -> Iterator[Finding]:
     """The chosen agent first, then its ladder and fallbacks, then which others there are."""
-    config, places = loaded.config.agent, agent_directories(project.root)
+    config = loaded.config.agent
+    places = agent_directories(project.root)
     others = sorted({*AGENTS, *declared_names(places)} - _NEED_SETTINGS)
-    ladder, others_found = [name for name, _ in config.rungs()], list[str]()
+    ladder = [name for name, _ in config.rungs()]
+    others_found = list[str]()
     for name in dict.fromkeys(map(str, (*ladder, *config.fallback, *others))):
         found = _asked(name, project, loaded, env)
         words = found[0].message
@@ -275,7 +280,8 @@ def _asked(
     name: str, project: Project, loaded: LoadedConfig, env: Mapping[str, str]
 ) -> list[Finding]:
     """What an agent's program says about itself, if it may be started; at least one finding."""
-    config, places = loaded.config.agent, agent_directories(project.root)
+    config = loaded.config.agent
+    places = agent_directories(project.root)
     rungs = [model for rung, model in config.rungs() if rung == name]
     is_wanted = bool(rungs) or name in config.fallback
     settings = config if name == config.name else AgentSection()
@@ -292,10 +298,13 @@ def _asked(
     def why_not(program: str) -> str:
         if is_theirs:
             return "the project names it"
-        root, home, path = project.root, Path(env.get("HOME") or "/"), Path(program)
+        root = project.root
+        home = Path(env.get("HOME") or "/")
+        path = Path(program)
         # Also the work tree around it; a home directory kept in git holds the user's own programs.
         tops = (top for top in (root, *root.parents) if (top / ".git").exists() and top != home)
-        trees, real = {root, next(tops, root)}, (path.resolve(), path.parent.resolve())
+        trees = {root, next(tops, root)}
+        real = (path.resolve(), path.parent.resolve())
         if any(place.is_relative_to(tree) for place in real for tree in trees):
             return "it lies in the project"
         return "" if is_wanted else "it is not chosen"

@@ -67,7 +67,8 @@ def json_option(words: str) -> Callable[[Command], Command]:
 
 
 def pairs_option(flag: str, words: str) -> Callable[[Command], Command]:
-    told, name = f"{words} Repeatable.", "KEY=VALUE"
+    told = f"{words} Repeatable."
+    name = "KEY=VALUE"
     return click.option(flag, "settings", multiple=True, type=_pair, metavar=name, help=told)
 
 

@@ -95,7 +95,8 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
     The stack and the commands that prove its work are detected from the files here. Each command is
     run once before it is written.
     """
-    root, own = Path.cwd(), user_file(os.environ)
+    root = Path.cwd()
+    own = user_file(os.environ)
     before, _ = check_config(root, env=os.environ)
     stories = _stories(root, prd, before.config)
     detected = detect(root, directories=(own.parent / "stacks",) if own else ())
@@ -115,7 +116,8 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
     if is_new:
         boxed, words = _tried_sandbox(root, detected) if trying or not detected.checks else _UNTRIED
         output.emit_lines(_row("sandbox", words))
-    cap, command = COST_CAP_USD if why_capped else 0.0, _PLACEHOLDERS.get(name, ())
+    cap = COST_CAP_USD if why_capped else 0.0
+    command = _PLACEHOLDERS.get(name, ())
     values = {"agent": name, "command": command, "keys": keys, "max_cost_usd": cap, "boxed": boxed}
     planned = _planned(root, detected, stories, values)
     names = [it.name for it in planned if _settle(root, it, asking=asking, overwrite=overwrite)]
@@ -151,7 +153,8 @@ def _tried(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[Argv]
             output.emit_lines(_row("left out", f"{command}: {trouble.words}", "yellow"))
             output.emit_lines(_row("", f"fix: {trouble.fix.partition(', or take')[0]}"))
         elif result is not None:
-            took, numbers = format_duration(result.duration_s), result.counts
+            took = format_duration(result.duration_s)
+            numbers = result.counts
             passed, failed = (numbers.passed, numbers.failed) if numbers else (0, 0)
             if result.status is CheckStatus.FAILED:
                 more = f", {counted(failed, 'test')} failed" if failed else ""
@@ -176,7 +179,8 @@ def _stories(root: Path, given: Path | None, config: Config) -> Stories:
     except InputError:
         return Stories("prd.json")
     listed = load(path).list
-    place, is_outside = root / path, ".." in path.parts
+    place = root / path
+    is_outside = ".." in path.parts
     if place.is_relative_to(root) and not (given and is_outside):
         return Stories(place.relative_to(root).as_posix(), listed)
     if given is None:
@@ -217,7 +221,8 @@ def _planned(
     if stories.copied is not None:
         planned += [NewFile(stories.name, stories.copied, " (a copy)")]
     elif stories.there is None:
-        sample, remark = _rendered("prd.json", project=detected), " (a sample with two stories)"
+        sample = _rendered("prd.json", project=detected)
+        remark = " (a sample with two stories)"
         planned += [NewFile(stories.name, sample, remark, replaceable=False)]
     if stories.is_sample or (root / SCHEMA_NAME).exists():
         remark = f" (editors complete and check {stories.name} with it)"

@@ -43,7 +43,8 @@ def learn(aggregate: bool) -> None:
     """Aggregate the learnings of this project."""
     if not aggregate:
         raise UsageError("say --aggregate", "ralph learn --help")
-    project, now = find_project(), time.time()
+    project = find_project()
+    now = time.time()
     config = load_config(project.root, env=os.environ).config
     index = store.rebuild(project, now=now)
     published = sum(pattern.is_published for pattern in index.patterns)
@@ -122,7 +123,8 @@ _decide("approve", EntryWord.APPROVED, "Say yes: into prompts, skills and the me
 @learnings.command()
 def review() -> None:
     """Go through what waits for a yes or no, one key each."""
-    project, decided = _person(), 0
+    project = _person()
+    decided = 0
     waiting = [one for one in store.rebuild(project, now=time.time()).patterns if one.waits]
     if not waiting:
         output.emit_lines(["Nothing waits for you."])
@@ -147,7 +149,8 @@ def review() -> None:
 @click.option("--category", default="", help="What it is about: api, database, testing …")
 def add(text: str, category: str) -> None:
     """Tell every later run something, in your own words."""
-    project, line = _person(), _worded(text, "ralph learnings add --help")
+    project = _person()
+    line = _worded(text, "ralph learnings add --help")
     files = tuple(path for path in paths_in(line) if (project.root / path).exists())
     entry = SharedEntry(
         id="",
@@ -168,7 +171,8 @@ def add(text: str, category: str) -> None:
 @click.argument("text")
 def edit(wanted: str, text: str) -> None:
     """Say a pattern in better words, and approve it so."""
-    project, line = _person(), _worded(text, "or: ralph learnings forget ID")
+    project = _person()
+    line = _worded(text, "or: ralph learnings forget ID")
     _put(project, _find(project, [wanted]), EntryWord.APPROVED, line)
     output.note(_FOLLOWS)
 
@@ -178,7 +182,9 @@ def edit(wanted: str, text: str) -> None:
 def undo(ids: tuple[str, ...]) -> None:
     """Take your last word about these back."""
     project = _person()
-    known, now, made = store.load_entries(project)[0], store.moment(time.time()), []
+    known = store.load_entries(project)[0]
+    now = store.moment(time.time())
+    made = []
     for wanted in ids:
         entry = _match(wanted, list(known.values()), "nothing was decided about")
         if entry.before is None:
@@ -204,11 +210,14 @@ def _worded(text: str, step: str) -> str:
 
 def _put(project: Project, found: list[Pattern], word: EntryWord, text: str = "") -> None:
     """What a person decided, in better words where there is a text."""
-    known, now, made = store.load_entries(project)[0], store.moment(time.time()), []
+    known = store.load_entries(project)[0]
+    now = store.moment(time.time())
+    made = []
     for one in found:
         old = known.get(one.id)
         before = (old.word if old else EntryWord.OPEN, one.text, one.lesson)
-        entry, said = publish.entry_of(one, word, now), old.said if old else ""
+        entry = publish.entry_of(one, word, now)
+        said = old.said if old else ""
         if text:
             entry = replace(entry, text=text, lesson="")
             said = said or f"{one.text} {one.lesson}".strip()
@@ -281,7 +290,8 @@ def stats(as_json: bool, prd_metrics: bool) -> None:
     if not prd_metrics:
         output.show(_stat_lines(found), found, as_json=as_json)
         return
-    tokens, tokens_words = found.effect.tokens, found.effect.sentence
+    tokens = found.effect.tokens
+    tokens_words = found.effect.sentence
     if tokens is not None:
         shares = (tokens.low, tokens.change, tokens.high)
         low, change, high = (f"{it:+.0%}".replace("%", " %") for it in shares)

@@ -125,7 +125,8 @@ class _LogReader:
             else:
                 wait = self.journal.open_wait(self.run.id)
                 if wait is not None and wait.id != told:
-                    told, left = wait.id, format_duration(max(0.0, wait.until - time.time()))
+                    told = wait.id
+                    left = format_duration(max(0.0, wait.until - time.time()))
                     words = f"{left}, until {clock_time(wait.until, time.time())}: {wait.reason}"
                     output.emit_lines(output.row("waiting", words, "yellow"))
                     sys.stdout.flush()
@@ -165,7 +166,8 @@ class _LogReader:
 
     def _transcript(self, record: IterationRecord) -> Iterator[Iterable[str]]:
         # Who can read it is known at the end, before that by the settings.
-        agent, pieces = config_of(self.project, self.run).agent, self._pieces(record)
+        agent = config_of(self.project, self.run).agent
+        pieces = self._pieces(record)
         name = reader_name(record.record.response.reader or agent.name, agent.format)
         if name == "auto":
             # Agents that print events begin with one; everything else is a text.
@@ -183,7 +185,8 @@ class _LogReader:
 
     def _pieces(self, record: IterationRecord) -> Iterator[bytes]:
         """The content of a file that may still grow, until it is over; nothing while it rests."""
-        path, offset = self._path(record, self.part), 0
+        path = self._path(record, self.part)
+        offset = 0
         while True:
             # Asked first: what was written until then is read.
             over = not self.following or not self._is_live() or self._now(record).finished_at
@@ -222,7 +225,8 @@ def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
         if check.status is CheckStatus.FAILED:
             lines = clean(check.output_tail).strip().splitlines()[-_MOST_OUTPUT:]
             yield from (_indented(line[:_LONGEST_LINE]) for line in lines)
-    verdict, reasons = record.record.verdict, record.record.decision.reasons
+    verdict = record.record.verdict
+    reasons = record.record.decision.reasons
     if verdict.reasons:
         word = "passed" if verdict.passed else "not passed"
         yield from output.row("", f"story {word}: {'; '.join(verdict.reasons)}", width=2)
@@ -233,7 +237,8 @@ def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
 
 def _text(pieces: Iterable[bytes]) -> Iterator[list[str]]:
     """The lines of a text that arrives in pieces; no piece of it is kept for long."""
-    decoder, rest = codecs.getincrementaldecoder("utf-8")("replace"), ""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    rest = ""
     for chunk in pieces:
         *lines, rest = (rest + decoder.decode(chunk)).split("\n")
         while len(rest) > _LONGEST_LINE:
@@ -249,13 +254,15 @@ def _steps(
 ) -> Iterator[Iterable[str]]:
     """What an agent did.  A step is held back until another follows it: the last words are shown
     in full at the end."""
-    held, seen = None, False
+    held = None
+    seen = False
     for chunk in pieces:
         for event in reader.feed(chunk):
             if event.kind == "result" and held is not None and event.ok is not False:
                 continue  # it repeats the last words
             yield _step(held)
-            held, seen = event, True
+            held = event
+            seen = True
         if not chunk:  # nothing comes for now
             yield _step(held)
             held = None
@@ -269,7 +276,8 @@ def _steps(
 def _step(event: AgentStep | None) -> Iterator[str]:
     if event is None or (event.kind == "tool_result" and event.ok is not False):
         return
-    mark, words = "  !" if event.ok is False else "", event.summary
+    mark = "  !" if event.ok is False else ""
+    words = event.summary
     if event.kind == "text":
         words = words.split("---RALPH_STATUS---")[0]
     elif event.kind == "tool":

@@ -15,9 +15,11 @@ from contextlib import suppress
 from typing import TextIO
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
-_STDOUT, _STDERR = 1, 2
+_STDOUT = 1
+_STDERR = 2
 _LABEL_WIDTH = 13
-_NARROWEST, _WIDEST = 50, 110
+_NARROWEST = 50
+_WIDEST = 110
 _LONGEST_TEXT = 1_000
 ANSWER_S = 60.0  # then nobody is there
 _GLANCE_S = 0.2

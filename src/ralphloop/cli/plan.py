@@ -137,8 +137,11 @@ class PlanDesk:
     """Who can be asked, what was wanted, and what may be done with a plan."""
 
     def __init__(self, setup: Setup, wanted: SimpleNamespace) -> None:
-        project, config = setup.project, setup.config
-        self.setup, self.root, self.wanted = setup, project.root, wanted
+        project = setup.project
+        config = setup.config
+        self.setup = setup
+        self.root = project.root
+        self.wanted = wanted
         self.proposal = project.directory / "plan" / "proposal.json"
         try:  # the list that is there, or the place of one
             path = wanted.prd or story_file(project, None, config)
@@ -173,7 +176,8 @@ class PlanDesk:
         text, place = result.spec
         if text:
             write_atomic(self.root / place, text.encode(), within=self.root, parents=True)
-        entries, room = result.draft.entries, self.setup.project.directory
+        entries = result.draft.entries
+        room = self.setup.project.directory
         if split:
             kept: Path | None = write_split(self.shelf, split, entries, room)
         else:
@@ -213,7 +217,9 @@ class PlanDesk:
             entries[story.id]["verifyTried"] = outlook.NOT_TRIED
         if not commands or not (self.wanted.trying or self.asking):
             return draft
-        setup, box, where = self.setup, None, "in the sandbox, without a network"
+        setup = self.setup
+        box = None
+        where = "in the sandbox, without a network"
         try:
             box = working_box(setup.config, setup.project, setup.repo, os.environ)
             box = msgspec.structs.replace(box, network=NONE, relay="")
@@ -225,7 +231,8 @@ class PlanDesk:
         output.note(f"trying {where}")
         patience = min(_PATIENCE_S, setup.config.checks.timeout)
         for story in commands:
-            argv, entry = story.verify or (), entries[story.id]
+            argv = story.verify or ()
+            entry = entries[story.id]
             result, trouble = outlook.try_once(argv, self.root, patience, box, output.note)
             if trouble:
                 mark = f"refused, it cannot start: {trouble.words}"
@@ -276,7 +283,9 @@ class PlanDesk:
         elif written is None:
             output.emit_lines(["Nothing was written."])
         else:
-            name, add, spec = relative(written, self.root), "", result.spec[1]
+            name = relative(written, self.root)
+            add = ""
+            spec = result.spec[1]
             lines = [f"{counted(len(draft.entries), 'story')} written to {name}."]
             lines += [f"The list before: {relative(kept, self.root)}"] if kept else []
             if result.spec[0]:
@@ -327,11 +336,13 @@ def _plan(desk: PlanDesk, source: PlanText) -> None:
 
 
 def _split(desk: PlanDesk, name: str) -> None:
-    shelf, setup = desk.shelf, desk.setup
+    shelf = desk.shelf
+    setup = desk.setup
     story = shelf.stories[position(shelf.listing, name)]
     if story.passes:
         raise UsageError(f"{label(name)} has passed", "Plan what is missing: ralph plan …")
-    known, changed = look(setup.project).session.stories, ""
+    known = look(setup.project).session.stories
+    changed = ""
     state = known.get(name, StoryState())
     if setup.repo and state.saved_ref:
         told = setup.repo.git.attempt("show", "--stat", "--format=", state.saved_ref, "--")
@@ -355,8 +366,9 @@ def _proposed(desk: PlanDesk, source: PlanText, split: str = "", left_at: str = 
     settle_trust(desk.setup)
     desk.setup = confine(desk.setup)
     worker = desk.setup.workers[0]
-    box = desk.setup.agent_boxes.get(worker.name)
-    inquiry = Inquiry(worker.config, desk.root, desk.setup.env_for(worker), box=box)
+    site = desk.setup.site
+    box = site.agent_boxes.get(worker.name)
+    inquiry = Inquiry(worker.config, desk.root, site.env_for(worker), box=box)
     for finding in worker.agent.check(inquiry):
         if finding.level is Level.ERROR:
             raise AgentUnavailable(finding.message, finding.fix)
@@ -396,7 +408,8 @@ def _spec(root: Path, source: PlanText, answers: tuple[PlanQuestion, ...]) -> tu
 
 def _ask(desk: PlanDesk, questions: list[PlanQuestion]) -> list[PlanQuestion]:
     """A person's answers; where nobody is there, what was proposed, said aloud."""
-    file, answered = desk.wanted.questions, []
+    file = desk.wanted.questions
+    answered = []
     if file:
         data = [msgspec.to_builtins(one) for one in questions]
         write_atomic(file, json.dumps(data, indent=2, ensure_ascii=False).encode() + b"\n")

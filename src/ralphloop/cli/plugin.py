@@ -63,7 +63,8 @@ def path() -> str:
 @plugin.command()
 def install() -> None:
     """Add the plugin to Claude Code, for you, in every project."""
-    place, taken = _made(), list[str]()
+    place = _made()
+    taken = list[str]()
     _tell_claude(["plugin", "marketplace", "add", str(place)], ["plugin", "install", _NAME])
     for file in sorted((place / _COMMANDS).glob("*.md")):  # which get their short names, too
         short = _claude_home() / _COMMANDS / file.name
@@ -117,12 +118,14 @@ def _tell_claude(*steps: list[str], may_be_gone: bool = False) -> None:
 
 def _made() -> Path:
     """The plugin with this very installation in its hooks and manifest; made anew each time."""
-    place, script = _place(), Path(sys.executable).with_name("ralph")
+    place = _place()
+    script = Path(sys.executable).with_name("ralph")
     called = [str(script)] if os.access(script, os.X_OK) else ourselves()
     with as_file(files("ralphloop.plugin")) as source:
         for file in sorted(source.rglob("*")):
             if file.is_file() and file.suffix in (".json", ".md"):
-                name, content = file.relative_to(source), file.read_bytes()
+                name = file.relative_to(source)
+                content = file.read_bytes()
                 made = json.loads(content) if name in (_HOOKS, _MANIFEST) else {}
                 if name == _MANIFEST:
                     made["version"] = __version__
@@ -218,7 +221,9 @@ def _start(typed: _Typed) -> Answer:
         given = iter(shlex.split(typed.command_args))
     except ValueError as error:
         raise UsageError(f"cannot read the arguments: {error}", "Close the quotation.") from None
-    words, mode, cwd = [], "hook", typed.place
+    words = []
+    mode = "hook"
+    cwd = typed.place
     for word in given:
         if word == "--overnight":
             mode = "script"
@@ -232,6 +237,8 @@ def _start(typed: _Typed) -> Answer:
         argv = [*ourselves(), "run", "--detach", *words]
         ended = run_command(argv, cwd=cwd, timeout_s=_DETACH_TIMEOUT_S, output=Output.TOGETHER)
         return refused(ended.said)
+    import asyncio
+
     from ralphloop.cli.run import options_of, show_plan
     from ralphloop.hook.sessions import begin
     from ralphloop.loop.prepare import prepare
@@ -243,7 +250,7 @@ def _start(typed: _Typed) -> Answer:
     setup = prepare(options_of(wanted | paths, start=cwd, session=typed.session_id))
     if wanted["dry_run"]:
         return refused(_printed(lambda: show_plan(setup)))
-    return begin(setup, transcript=typed.transcript_path, prefix=typed.prefix)
+    return asyncio.run(begin(setup, transcript=typed.transcript_path, prefix=typed.prefix))
 
 
 def _parser() -> click.Command:
@@ -261,6 +268,8 @@ def _printed(show: Callable[[], None]) -> str:
 
 def _cancelled(place: Path, session: str | None = None) -> str:
     """End the loop that this session carries; from a terminal the one of any session."""
+    import asyncio
+
     from ralphloop.hook.sessions import release
 
     project = find_project(place)
@@ -271,7 +280,7 @@ def _cancelled(place: Path, session: str | None = None) -> str:
         ends_it = "`ralph hook cancel` in a terminal ends it."
         return f"The loop here belongs to another session. {ends_it}"
     by = "by a person" if session else "from a terminal"
-    if not release(project, holder, f"cancelled {by}"):
+    if not asyncio.run(release(project, holder, f"cancelled {by}")):
         return "The loop was over."
     name = output.safe(holder.session)
     return f"The loop of session {name} is cancelled; --continue would go on."

@@ -33,7 +33,8 @@ from ralphloop.ui.report.values import Report
 
 _LONGEST_BODY = 65_536  # GitHub counts characters; bytes are never fewer
 _CUT_WORDS = 600  # bytes kept for saying what was cut
-_BEGIN, _END = "<!-- ralph: report -->", "<!-- ralph: end of report -->"
+_BEGIN = "<!-- ralph: report -->"
+_END = "<!-- ralph: end of report -->"
 _OURS = "ralph: "  # a title that begins so may be written anew
 _PASSED = ("verified", "checked", "claimed", "review")
 _NOT_PROVEN = ("waiting", "review", "failed", "claimed", "checked", "open")
@@ -71,7 +72,8 @@ def pr(run: str | None, as_json: bool, **typed: object) -> None:
     The morning report is its text.  It goes through gh, with your login; nothing is ever forced,
     and nothing goes to the default branch.
     """
-    wanted, project = SimpleNamespace(**typed), find_project()
+    wanted = SimpleNamespace(**typed)
+    project = find_project()
     refuse_agent(project, "pr")
     insist_on_person("an agent does not publish its own work")
     report = _report(project, run)
@@ -92,7 +94,8 @@ def pr(run: str | None, as_json: bool, **typed: object) -> None:
     unproven += [] if weak or report.proof["proven"] else ["nothing was verified"]
     draft = known.draft if known else bool(unproven)
     draft = draft if wanted.draft is None else wanted.draft
-    fields, done = _fields(report, known, wanted), known
+    fields = _fields(report, known, wanted)
+    done = known
     if not wanted.dry_run:
         push(git, what)
         done = _sent(place, known, fields, {"head": head, "base": base, "draft": draft})
@@ -137,9 +140,12 @@ def _known(place: HubPlace, head: str, *, anew: bool) -> _Pull | None:
     known = next((one for one in found if one.state == "open"), None)
     if known or anew or not found:
         return known
-    last, how, step = found[0], "merged", "To open another one: ralph pr --new"
+    last = found[0]
+    how = "merged"
+    step = "To open another one: ralph pr --new"
     if not last.merged_at:
-        how, step = "closed by somebody", f"{step}. To open it again: gh pr reopen {last.number}"
+        how = "closed by somebody"
+        step = f"{step}. To open it again: gh pr reopen {last.number}"
     told = f"pull request #{last.number} of this branch was {how}: {last.html_url}"
     raise RepositoryError(told, step)
 
@@ -174,7 +180,8 @@ def _told(result: _Fields, what: Offer, unproven: list[str]) -> Iterator[str]:
 
 def _fields(report: Report, known: _Pull | None, wanted: SimpleNamespace) -> _Fields:
     """Title and text; a person's own title stays, and what they wrote around our text."""
-    secrets, fields = secret_values(os.environ), _Fields()
+    secrets = secret_values(os.environ)
+    fields = _Fields()
     text = redact(as_markdown(report, UTC, brief=True, cost=wanted.cost), secrets)
     before, begin, rest = ((known and known.body) or "").partition(_BEGIN)
     after = rest.rpartition(_END)[2]
@@ -194,7 +201,9 @@ def fitted(text: str, room: int) -> str:
     if len(text.encode()) <= room:
         return text
     kept: list[str] = []
-    used, section, cut = 0, "the beginning", []
+    used = 0
+    section = "the beginning"
+    cut = []
     for line in text.splitlines():
         used += len(line.encode()) + 1
         section = line[3:] if line.startswith("## ") else section

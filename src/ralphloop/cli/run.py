@@ -161,8 +161,10 @@ def options_of(wanted: Mapping[str, object], *, start: Path, session: str = "") 
 
 def show_plan(setup: Setup) -> None:
     """Print stories in order and why, the checks, and the first prompt; do nothing."""
-    night, resume = look(setup.project), setup.options.resume
-    session, ended = night.session, night.run.decision if night.run else ""
+    night = look(setup.project)
+    resume = setup.options.resume
+    session = night.session
+    ended = night.run.decision if night.run else ""
     session.frozen = Basis(checks=setup.config.checks.commands)
     stories = setup.stories.list if setup.stories else None
     listed = arranged(stories, session.stories) if stories else ()
@@ -174,12 +176,13 @@ def show_plan(setup: Setup) -> None:
     story = choose(stories, session.stories, only=setup.options.only) if stories else None
     prompt = None
     if story or stories is None:
-        learned = carried_for(setup, story, setup.workers[0]).text
-        prompt = brief(setup, session, story, stories, learned=learned)
+        learned = carried_for(setup, setup.project, story, setup.workers[0]).text
+        prompt = brief(setup, setup.site, session, story, stories, learned=learned)
     # Where commits would land, and how a run would come there.
     branch, how = (setup.repo.branch() or "", "already") if setup.repo else ("", "")
     if setup.repo and stories and stories.branch_name:
-        branch, how = stories.branch_name, setup.repo.way_to(stories.branch_name)[0]
+        branch = stories.branch_name
+        how = setup.repo.way_to(stories.branch_name)[0]
     data = {
         "project": str(setup.project.root),
         "branch": branch or None,
@@ -234,10 +237,12 @@ async def _foreground(setup: Setup) -> tuple[EndedRun, ExitCode]:
     from ralphloop.lanes import opening
     from ralphloop.loop.signals import kept_awake, signals_to
     from ralphloop.notify.notifier import Notifier
-    from ralphloop.proc.steps import StopSignal
+    from ralphloop.proc.threads import StopSignal
     from ralphloop.ui.console import LiveConsole, PlainConsole
 
-    stop, options, as_json = StopSignal(), setup.options, setup.options.as_json
+    stop = StopSignal()
+    options = setup.options
+    as_json = setup.options.as_json
     capable = sys.stdout.isatty() and options.env.get("TERM", "") not in ("", "dumb")
     console = LiveConsole if capable and not as_json else PlainConsole
     screen = console(verbosity=-1 if options.quiet else options.verbose)
@@ -330,7 +335,8 @@ def do(words: tuple[str, ...], verify: str | None, checks: bool, **wanted: objec
     # The same file for the same words.
     text = text[:_MOST_WORDS]
     digest = hashlib.sha256("\0".join([text, *argv]).encode()).hexdigest()
-    name, title = f"DO-{digest[:6]}", one_line(text.splitlines()[0], _LONGEST_TITLE)
+    name = f"DO-{digest[:6]}"
+    title = one_line(text.splitlines()[0], _LONGEST_TITLE)
     story = {
         "id": name,
         "title": title,

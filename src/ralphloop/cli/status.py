@@ -57,14 +57,16 @@ def _lines(night: Night) -> Iterator[str]:
     if night.run is not None:
         yield from _spent(night)
     # What is in force for the run, or for a next one: with flags and what a person added.
-    limits, hour = night.limits, night.config.limits.calls_per_hour
+    limits = night.limits
+    hour = night.config.limits.calls_per_hour
     found = limit_words(
         limits.max_iterations, limits.max_cost_usd, limits.max_tokens, limits.max_time
     )
     found += [f"{counted(limits.max_attempts, 'attempt')} a story"] if limits.max_attempts else []
     found += [f"{counted(hour, 'start')} an hour"] if hour else []
     yield from output.row("limits", ", ".join(found) or "none")
-    state, policy = night.circuit, night.policy
+    state = night.circuit
+    policy = night.policy
     counts = f"no progress {against(state.no_progress, policy.no_progress_threshold)}"
     counts += f"; same error {against(state.same_error, policy.same_error_threshold)}"
     reason = f": {state.reason}" if state.reason and state.circuit is not Circuit.CLOSED else ""
@@ -101,7 +103,8 @@ def errand_data(errand: ErrandLook) -> JsonValues:
 
 
 def _headline(night: Night) -> str:
-    run, holder = night.run, night.holder
+    run = night.run
+    holder = night.holder
     if run is None and holder is not None:
         age = format_duration(elapsed(holder.since, night.now))
         return f"run {holder.run}, process {holder.pid}, gets ready: checks run, for {age}"
@@ -113,7 +116,8 @@ def _headline(night: Night) -> str:
         process = f", process {holder.pid}" if holder else ""
         branch = f", on {run.branch}" if run.branch else ""
         age = format_duration(elapsed(run.started_at, night.now))
-        wait, waits = night.wait, ""
+        wait = night.wait
+        waits = ""
         if night.state is State.PAUSED:
             after = " after this iteration" if night.working else ""
             waits = f": {night.session.desk.paused or (wait.reason if wait else '')}{after}"
@@ -165,7 +169,8 @@ def _stories(night: Night) -> Iterator[str]:
 
 
 def _spent(night: Night) -> Iterator[str]:
-    totals, limits = night.totals, night.limits
+    totals = night.totals
+    limits = night.limits
     most = f" of {limits.max_iterations}" if limits.max_iterations else ""
     lost = totals.starts - totals.iterations - len(night.flying)
     without = f", and {counted(lost, 'start')} without an answer" if lost > 0 else ""
@@ -189,7 +194,10 @@ def _spent(night: Night) -> Iterator[str]:
 
 def status_data(night: Night) -> JsonValues:
     """The object of `--json`: the session with its iterations, and all that surrounds it."""
-    run, holder, totals, last = night.run, night.holder, night.totals, night.last
+    run = night.run
+    holder = night.holder
+    totals = night.totals
+    last = night.last
     stories = night.story_list
     wait = night.wait if night.state is State.WAITING else None
     current = night.current if night.is_live else None

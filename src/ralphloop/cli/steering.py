@@ -251,7 +251,8 @@ def circuit() -> None:
 @json_option("The published object.")
 def status(as_json: bool) -> None:
     """Print the circuit's state, its counts and why it is so.  Always exits 0."""
-    project, now = find_project(), time.time()
+    project = find_project()
+    now = time.time()
     policy = policy_of(load_config(project.root, env=os.environ).config)
     state = look(project, now=now).circuit
     since = f" for {format_duration(elapsed(state.since, now))}" if state.since else ""
@@ -275,7 +276,8 @@ def status(as_json: bool) -> None:
 @circuit.command()
 def reset() -> str:
     """Close the circuit and set its counts to zero."""
-    project, now = find_project(), time.time()
+    project = find_project()
+    now = time.time()
     if not project.journal.exists():
         return "The circuit is CLOSED; there was nothing to reset."
     claim(project.directory)

@@ -51,7 +51,8 @@ def stories(ctx: click.Context, as_json: bool) -> None:
     if ctx.invoked_subcommand is not None:
         return
     night = look_at_list(find_project())
-    found, errands = night.story_list, night.errands
+    found = night.story_list
+    errands = night.errands
     if found is None and not errands and night.stories_problem:
         if night.run is None:
             _file()  # says it itself where the list may not be opened
@@ -102,12 +103,14 @@ def _beside(night: Night) -> Iterator[str]:
 
 def _as_lines(story_list: StoryList, listed: list[Position], root: Path) -> Iterator[str]:
     for placed in listed:
-        seen, state = placed.look, placed.look.state
+        seen = placed.look
+        state = placed.look.state
         mark = str(placed.position or _MARKS.get(seen.standing, "-"))
         name = f"{label(seen.story.id)}: {seen.story.title}"
         colour = _COLOURS.get(seen.standing, "yellow")
         if seen.grade == Grade.NEEDS_REVIEW:
-            mark, colour = "!", "yellow"
+            mark = "!"
+            colour = "yellow"
         yield from output.row(f"{mark:>3}", name, colour, width=_INDENT)
         parts = [
             f"{seen.standing} ({seen.grade})" if seen.grade else str(seen.standing),
@@ -157,7 +160,8 @@ def add(
 
     def arranged(now: list[int | Entry], listing: Listing) -> list[int | Entry]:
         if is_sample(listing):
-            now, listing = [], msgspec.structs.replace(listing, entries=[])
+            now = []
+            listing = msgspec.structs.replace(listing, entries=[])
         story = name or next_id([shapes.identity(raw) or "" for raw in listing.entries])
         fields = {
             "id": story,
@@ -214,7 +218,8 @@ def move(story: str, before: str | None, after: str | None) -> None:
         raise UsageError("say where to", f"ralph stories move {story} --before US-001")
 
     def arranged(now: list[int | Entry], listing: Listing) -> list[int | Entry]:
-        here, there = position(listing, story), position(listing, before or after or "")
+        here = position(listing, story)
+        there = position(listing, before or after or "")
         rest = [one for one in now if one != here]
         at = rest.index(there) if there != here else here
         at += after is not None and there != here

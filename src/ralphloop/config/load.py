@@ -61,7 +61,8 @@ def check_config(
     if own := user_file(env):
         layers.add_file(own, str(own))
     without = layers.config
-    ceiling, whose = without.agent.safety, layers.origins["agent.safety"]
+    ceiling = without.agent.safety
+    whose = layers.origins["agent.safety"]
     layers.add_file(root / CONFIG_NAME, CONFIG_NAME, tree_top(root))
     notes = layers.hold_safety(ceiling, whose) if whose != DEFAULT else ()
     layers.add_environment(env)
@@ -124,7 +125,9 @@ class _Layers:
 
     def hold_safety(self, ceiling: Safety, whose: str) -> tuple[str, ...]:
         """A project may ask for more safety than the person's own settings do, never for less."""
-        agent, levels, notes = self.config.agent, get_args(Safety), []
+        agent = self.config.agent
+        levels = get_args(Safety)
+        notes = []
         if levels.index(agent.safety) < levels.index(ceiling):
             notes.append(f'{CONFIG_NAME} asks for safety = "{agent.safety}"')
             agent = msgspec.structs.replace(agent, safety=ceiling)
@@ -156,7 +159,8 @@ class _Layers:
         """Dotted names from the command line; None means the flag was not given."""
         for name, raw in flags.items():
             if raw is not None and name in settings():
-                place, is_text = f"command line: {name}", isinstance(raw, str)
+                place = f"command line: {name}"
+                is_text = isinstance(raw, str)
                 self._set(name, raw, FLAG, place, from_text=is_text)
             elif raw is not None:
                 hint = did_you_mean(name, settings())
@@ -183,7 +187,9 @@ class _Layers:
 
 def _contradictions(loaded: LoadedConfig, root: Path) -> Iterator[Problem]:
     """What each value alone cannot show: a command without its words, an agent nobody knows."""
-    agent, origins, words = loaded.config.agent, loaded.origins, AGENT_NAMES
+    agent = loaded.config.agent
+    origins = loaded.origins
+    words = AGENT_NAMES
     rungs = [name for name, _ in agent.rungs() if name != agent.name]
     named = [
         ("agent.name", agent.name),
@@ -191,7 +197,8 @@ def _contradictions(loaded: LoadedConfig, root: Path) -> Iterator[Problem]:
         *(("agent.escalate", name) for name in rungs),
     ]
     if agent.escalate and agent.model:
-        place, on_flag = origins["agent.model"], origins["agent.model"] == FLAG
+        place = origins["agent.model"]
+        on_flag = origins["agent.model"] == FLAG
         message = "agent.escalate names the models: leave one of the two out"
         yield Problem(f"{place}: agent.model", message, on_flag)
     for key, name in named:

@@ -130,6 +130,10 @@ class CircuitSection(Section):
     test_saturation: Limit = _USUAL.test_saturation
     treading_window: Limit = _USUAL.treading_window
     treading_lines: Limit = _USUAL.treading_lines
+    stuck_same_error: Limit = _USUAL.stuck_same_error
+    stuck_same_reply: Limit = _USUAL.stuck_same_reply
+    stuck_alternation: Limit = _USUAL.stuck_alternation
+    stuck_revisits: Limit = _USUAL.stuck_revisits
     interim_checks: Limit = _USUAL.interim_checks
 
 

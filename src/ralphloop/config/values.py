@@ -42,7 +42,8 @@ def read_value(setting: Setting, raw: object, *, from_text: bool) -> object:
         return msgspec.convert(prepared, setting.kind, strict=not from_text)
     except msgspec.ValidationError as error:
         # What msgspec says, in the words of the file.
-        problem, words = str(error), _enum_words(setting.kind)
+        problem = str(error)
+        words = _enum_words(setting.kind)
         item = _ITEM.search(problem)
         if problem.startswith("Invalid enum value") and words:
             got = raw[int(item[1])] if item and isinstance(raw, list | tuple) else raw
@@ -176,7 +177,8 @@ def _enum_words(kind: object) -> tuple[str, ...]:
 
 
 HIDDEN = "***"
-_HOUR, _MINUTE = 3600, 60
+_HOUR = 3600
+_MINUTE = 60
 
 
 def toml_line(setting: Setting, value: object) -> str:

@@ -23,10 +23,12 @@ def readable(written: object, kind: type[_S]) -> _S:
     """The value; of one that another version wrote, the parts that can be read."""
     with suppress(msgspec.ValidationError):
         return msgspec.convert(written, kind)
-    found, kept = written if isinstance(written, dict) else {}, {}
+    found = written if isinstance(written, dict) else {}
+    kept = {}
     for field in msgspec.structs.fields(kind):
         if field.name in found:
-            part, of = found[field.name], field.type
+            part = found[field.name]
+            of = field.type
             is_struct = isinstance(of, type) and issubclass(of, msgspec.Struct)
             in_parts = is_struct and not any(it.required for it in msgspec.structs.fields(of))
             with suppress(msgspec.ValidationError):

@@ -20,7 +20,8 @@ _UNMEASURED = Evidence()
 def hear(result: Result, evidence: Evidence = _UNMEASURED) -> Analysis:
     """How a start ended and what the agent says it has done, before anything is believed."""
     response = result.heard
-    block, words = response.status, response.final_words
+    block = response.status
+    words = response.final_words
     outcome = _settled(result, evidence)
     says_so = evidence.passes_set or claims.has_promise(words)
     if block is None:
@@ -42,7 +43,9 @@ def analyze(
     said: Analysis, response: Response, evidence: Evidence, moved: Progress, *, iteration: int
 ) -> Analysis:
     """Everything one iteration says, before history is added."""
-    words, failed, block = response.final_words, failed_checks(evidence), said.status
+    words = response.final_words
+    failed = failed_checks(evidence)
+    block = said.status
     # Tests are measured where a check ran, claimed where none did.
     told = block.tests_status if block else None
     passing = told is TestsStatus.PASSING if told and told is not TestsStatus.NOT_RUN else None
@@ -82,7 +85,9 @@ def _trust(
 ) -> tuple[float, list[str]]:
     """How far claim and evidence agree, 0 to 1, which informs and never decides; and warnings, each
     with its word: status, truncated, files, denied, evidence, question."""
-    found, score, block = list(response.warnings), 0.3, said.status
+    found = list(response.warnings)
+    score = 0.3
+    block = said.status
     if response.denials:
         tools = ", ".join(sorted({denial.tool for denial in response.denials}))
         refused = counted(len(response.denials), "tool call", "was")
@@ -98,7 +103,8 @@ def _trust(
         score += 0.1 if block.problems or block.truncated else 0.3
         if block.truncated:
             found.append("the status block is truncated (no end marker): EXIT_SIGNAL counts false")
-        claimed, changed = block.files_modified, evidence.files_changed
+        claimed = block.files_modified
+        changed = evidence.files_changed
         if (  # a different world, not a different way of counting
             claimed is not None
             and changed is not None
@@ -116,7 +122,8 @@ def _trust(
 
 def _settled(result: Result, evidence: Evidence) -> Outcome:
     """How the start ended: our clocks beat the exit code, a good result beats our clocks."""
-    response, end = result.heard, result.end
+    response = result.heard
+    end = result.end
     if end.interrupted:
         return Outcome.INTERRUPTED
     if response.outcome in (Outcome.COMPLETED, Outcome.EMPTY):

@@ -113,7 +113,8 @@ class IterationFinished(Event, kw_only=True):
         return {check.name: check.status for check in self.iteration.evidence.checks or ()}
 
     def published(self) -> dict[str, object]:
-        kept, analysis = self.iteration, self.iteration.analysis
+        kept = self.iteration
+        analysis = self.iteration.analysis
         said = analysis.status
         fields = {
             "story": kept.story.id if kept.story else None,

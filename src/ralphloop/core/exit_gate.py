@@ -33,7 +33,8 @@ def decide(state: RunState, story: StoryState, one: Assessment, *, was_open: boo
     if over := next(rules, None):
         word, reason = over
         return Decision(word=word, reasons=(reason,) if reason else ())
-    analysis, count = one.analysis, one.analysis.indicators.count
+    analysis = one.analysis
+    count = one.analysis.indicators.count
     why = "the agent does not say that all is done"
     if analysis.refused:
         why = "the request was refused before the model saw it, which says nothing about the work"
@@ -87,7 +88,8 @@ def silent_words(stalls: int) -> str:
 
 def _over(state: RunState, story: StoryState, one: Assessment) -> _Rules:
     """No story can run any more: the run waits for a person, or for nothing, or is done."""
-    analysis, left = one.analysis, one.evidence.open_stories
+    analysis = one.analysis
+    left = one.evidence.open_stories
     if one.evidence.stories.total is None:
         if analysis.is_blocked and analysis.status:
             yield ExitDecision.BLOCKED, analysis.status.recommendation or "the agent is blocked"
@@ -112,7 +114,9 @@ def _over(state: RunState, story: StoryState, one: Assessment) -> _Rules:
 
 def _veto(one: Assessment) -> str | None:
     """Why the project cannot be complete, whatever EXIT_SIGNAL says."""
-    block, evidence, left = one.analysis.status, one.evidence, one.evidence.open_stories
+    block = one.analysis.status
+    evidence = one.evidence
+    left = one.evidence.open_stories
     if failed_checks(evidence):
         return "a check failed"
     if not evidence.checks and block and block.tests_status is TestsStatus.FAILING:
@@ -126,7 +130,8 @@ def _veto(one: Assessment) -> str | None:
 
 
 def _used_up(state: RunState, story: StoryState, one: Assessment) -> _Rules:
-    limits, at = one.policy.limits, one.evidence.at or 0.0
+    limits = one.policy.limits
+    at = one.evidence.at or 0.0
     if story.saturated and (one.evidence.stories.total is None or _runnable(story, one) <= 0):
         row = one.policy.test_saturation
         yield ExitDecision.TEST_SATURATION, f"{row} iterations in a row only worked on tests"

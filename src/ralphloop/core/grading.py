@@ -89,7 +89,8 @@ def _judge_done(proof: Proof) -> StoryVerdict:
     """What green work is worth, and what its agent has to answer for."""
     if made_up := proof.trial.contradictions:
         return _no(*made_up, asked=made_up)
-    trial, look_at = proof.trial, proof.trial.look_at
+    trial = proof.trial
+    look_at = proof.trial.look_at
     asked = look_at if proof.changed_tests == "ask" else ()
     findings = (*proof.doubts, *trial.challenges, *asked)  # what the agent has to answer for
     known = {_key(finding) for finding in proof.challenged}  # was put to the agent before

@@ -51,9 +51,13 @@ class MarkedByHand(Intervention, kw_only=True):
     def applied(self, state: RunState, policy: Policy) -> RunState:
         stories = {}
         for name, is_marked in self.marks.items():
-            standing, grade, reason = Standing.OPEN, "", ""
+            standing = Standing.OPEN
+            grade = ""
+            reason = ""
             if is_marked:
-                standing, grade, reason = Standing.PASSED, str(Grade.BY_HAND), "marked by a person"
+                standing = Standing.PASSED
+                grade = str(Grade.BY_HAND)
+                reason = "marked by a person"
             known = state.story(name)
             if is_marked:  # their word is the last one, also about what they sent back
                 known = replace(known, rejected=(), work="")
@@ -103,7 +107,7 @@ class PassTakenBack(Intervention, kw_only=True):
         return state.with_stories(stories)
 
 
-class Vouched(Intervention, kw_only=True):
+class PassKeptByPerson(Intervention, kw_only=True, tag="vouched"):
     """Passed stories whose commits a person squashed: their word stands for them."""
 
     stories: tuple[str, ...]
@@ -129,7 +133,8 @@ class StoryMoved(OfStory, kw_only=True):
     aside: str = ""  # why; empty: it is open again
 
     def after(self, story: StoryState) -> StoryState:
-        standing, chance = Standing.SET_ASIDE if self.aside else Standing.OPEN, bool(self.aside)
+        standing = Standing.SET_ASIDE if self.aside else Standing.OPEN
+        chance = bool(self.aside)
         fresh = {"attempts": 0, "saturated": False, "share": Share(), "refusals": 0}
         return replace(story, **fresh, standing=standing, second_chance=chance, reason=self.aside)
 
@@ -158,7 +163,7 @@ class Answered(Spoken, kw_only=True):
         return story.taken_up(Answer(text=self.text, question=question))
 
 
-class SentBack(Spoken, kw_only=True):
+class StoryRejected(Spoken, kw_only=True, tag="sent_back"):
     """A person looked at a passed story and wants it done again; its commits are taken out."""
 
     why: str

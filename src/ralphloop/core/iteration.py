@@ -95,6 +95,13 @@ class PromptSize(Value, kw_only=True):
     left_out: tuple[str, ...] = ()
 
 
+class AgentClocks(Value, kw_only=True):
+    """By which names it is known when an agent may be started again."""
+
+    of_limit: str = ""  # a usage limit is the agent's, whatever its model
+    of_failure: str = ""  # what cannot work at all may be this agent with this model
+
+
 class Start(Value, kw_only=True):
     story: Story | None = None
     state: StoryState = StoryState()  # of the story, as the start found it
@@ -102,6 +109,7 @@ class Start(Value, kw_only=True):
     head: str = ""
     agent: str = ""
     model: str = ""  # that was asked for
+    clocks: AgentClocks = AgentClocks()
     prompt: PromptSize = PromptSize()
     learning: LearningShare = LearningShare()
 
@@ -157,7 +165,8 @@ class Assessment(Value, kw_only=True):
     @property
     def findings(self) -> tuple[str, ...]:
         """What was seen beside the claim and what it has to answer for, each once."""
-        doubts, opinions = self.evidence.doubts or (), self.evidence.opinions or ()
+        doubts = self.evidence.doubts or ()
+        opinions = self.evidence.opinions or ()
         found = (*self.evidence.remarks, *doubts, *opinions, *self.verdict.asked)
         return tuple(dict.fromkeys(found))
 
@@ -213,6 +222,7 @@ class KeptAnswer(Response, kw_only=True):
 class Iteration(Value, kw_only=True):
     agent: str = ""
     model: str = ""  # that was asked for; the answer names the one that was used
+    clocks: AgentClocks = AgentClocks()
     response: KeptAnswer = KeptAnswer()
     asked: KeptAnswer | None = None  # what came when its missing status block was asked for
     end: ProcessEnd = ProcessEnd()
@@ -242,7 +252,10 @@ class Iteration(Value, kw_only=True):
 
 
 def kept(one: Assessment, decision: Decision) -> Iteration:
-    start, result, evidence, story = one.start, one.result, one.evidence, one.start.story
+    start = one.start
+    result = one.result
+    evidence = one.evidence
+    story = one.start.story
     if story is not None:
         short = {"title": story.title[:200], "description": "", "criteria": (), "notes": ""}
         story = msgspec.structs.replace(story, **short)
@@ -252,6 +265,7 @@ def kept(one: Assessment, decision: Decision) -> Iteration:
     return Iteration(
         agent=start.agent,
         model=start.model,
+        clocks=start.clocks,
         response=KeptAnswer.of(result.response),
         asked=KeptAnswer.of(result.asked) if result.asked else None,
         end=result.end,

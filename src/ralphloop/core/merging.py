@@ -175,7 +175,8 @@ class _Planning:
 
     def _deleted(self, own: SideChange) -> Conflict:
         """The conflict over a file that landed as deleted, or as something else in its way."""
-        kind, met = ConflictKind.DELETED_CHANGED, own.began
+        kind = ConflictKind.DELETED_CHANGED
+        met = own.began
         blocking = [it for it in _directories(own.began) if it in self._stands]
         if own.began in self._above:
             kind = ConflictKind.DIRECTORY
@@ -191,7 +192,8 @@ class _Planning:
 
         What landed has it there, or at `source`, which then goes.
         """
-        ours, path = own.new, target
+        ours = own.new
+        path = target
         if source and base is not None:
             path = source  # it is not there yet
         if ours is None:

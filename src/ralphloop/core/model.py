@@ -215,7 +215,7 @@ class StoryFacts(Value, kw_only=True):
     others_if_passed: int = 0  # the same once this one has passed
 
 
-class Rejection(Value, kw_only=True):
+class LandingConflict(Value, kw_only=True):
     """Why work that was green in its lane could not land as it is."""
 
     words: str = ""
@@ -246,7 +246,7 @@ class Evidence(Value, kw_only=True):
     opinions: tuple[str, ...] | None = None  # what commands that may only doubt have said
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran
     unfinished: str = ""  # why nothing can be judged: a merge half done, work that is elsewhere
-    returned: Rejection | None = None  # it goes back to its lane
+    returned: LandingConflict | None = None  # it goes back to its lane
     passes_set: bool = False  # the agent flipped this story's `passes` itself
     asked: tuple[Story, ...] = ()  # stories as they were before an agent asked for less
     lost: dict[str, str] = msgspec.field(default_factory=dict)  # heads that left the branch

@@ -70,7 +70,8 @@ def assign(
     able = [s for s in ready(stories, unavailable=flying) if only in (None, s.id)]
     waiting = [s for s in able if known[s.id].standing is not Standing.BLOCKED]
     fresh = [s for s in waiting if known[s.id].standing is not Standing.SET_ASIDE]
-    starts, there = list[Story](), [s for s in stories.stories if s.id in flying]
+    starts = list[Story]()
+    there = [s for s in stories.stories if s.id in flying]
     if not (fresh or flying):
         fresh = [s for s in waiting if known[s.id].has_a_chance][:1]
     while len(starts) < room:
@@ -133,7 +134,8 @@ def room_for(
     room = lanes - len(flying)
     if limits.max_iterations:
         room = min(room, limits.max_iterations - totals.iterations - len(flying))
-    each, ended = dearest or Expense(), [one for one in flying if one is not None]
+    each = dearest or Expense()
+    ended = [one for one in flying if one is not None]
     spent = totals.cost_usd + sum(it.cost_usd for it in ended)
     tokens = totals.fresh_tokens + sum(it.fresh_tokens for it in ended)
     for most, used, one, many in (
@@ -149,7 +151,8 @@ def room_for(
 
 def pays_for(limits: Limits, totals: Totals, dearest: Expense | None, *, capped: bool) -> str:
     """What is left for all lanes together, in words; empty without a limit."""
-    one, said = dearest or Expense(), list[str]()
+    one = dearest or Expense()
+    said = list[str]()
     if limits.max_cost_usd:
         left = limits.max_cost_usd - totals.cost_usd
         each = f", some {int(left / one.cost_usd)} starts" if one.cost_usd else ""

@@ -86,7 +86,8 @@ def named(limits: Limits) -> dict[str, float]:
 
 def reached(limits: Limits, totals: Totals, at: float = 0.0) -> Decision | None:
     """The budget that is used up, if one is; its setting is named, for the advice at the end."""
-    word, used = ExitDecision.BUDGET_EXHAUSTED, ""
+    word = ExitDecision.BUDGET_EXHAUSTED
+    used = ""
     if 0 < limits.max_iterations <= totals.iterations:
         word = ExitDecision.MAX_ITERATIONS
         was = counted(limits.max_iterations, "iteration", "was")
@@ -180,6 +181,10 @@ class Policy(Value, kw_only=True, forbid_unknown_fields=True):
     test_saturation: int = 3
     treading_window: int = 6  # unclaimed iterations of a story that are looked at together
     treading_lines: int = 10  # they have to differ by so many, or they tread water
+    stuck_same_error: int = 3  # so many times in a row, progress or not
+    stuck_same_reply: int = 3  # near-identical ones in a row, without progress
+    stuck_alternation: int = 4  # A B A B, without progress
+    stuck_revisits: int = 3  # of trees seen before, in a row
     interim_checks: int = 5  # every so many unclaimed iterations in a row the checks run
     limits: Limits = Limits()
     ask_for_status: bool = True  # an answer without its block is put back to the agent, once

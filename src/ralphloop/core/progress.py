@@ -10,7 +10,7 @@ flag, never a decision; infrastructure endings are not in the window at all.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 import msgspec
@@ -61,7 +61,8 @@ def is_trodden(trail: Sequence[Footprint]) -> bool:
 
 def treading_water(trail: Sequence[Footprint], evidence: Evidence, policy: Policy) -> str:
     """Why the last of these iterations is no progress, in words; empty where it may be."""
-    lines, last = evidence.net_lines, trail[-policy.treading_window :]
+    lines = evidence.net_lines
+    last = trail[-policy.treading_window :]
     if not 0 < policy.treading_window <= len(last) or lines is None:
         return ""
     if lines >= policy.treading_lines or not is_trodden(last):
@@ -80,7 +81,8 @@ def assess(evidence: Evidence, claim: StatusBlock | None, memory: Memory) -> Pro
         and memory.checks.get(check.name) is CheckStatus.FAILED
         and (check.name, evidence.tree) not in memory.greened
     )
-    passed, changed = evidence.stories_passed or 0, evidence.files_changed
+    passed = evidence.stories_passed or 0
+    changed = evidence.files_changed
     is_known = evidence.tree is not None and evidence.tree in memory.trees
     reasons = [f"{counted(passed, 'story')} passed"] if passed > 0 else []
     reasons += [f"check {name} turned green" for name in green]
@@ -117,10 +119,6 @@ def failed_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
 
 WINDOW = 8
 MAX_LENGTHS = 50
-_STUCK_ERRORS = 3  # the same one
-_STUCK_REPLIES = 3  # near-identical ones
-_STUCK_ALTERNATION = 4  # A B A B
-_STUCK_REVISITS = 3  # trees seen before, in a row
 _DECLINE_HISTORY = 3  # earlier iterations a decline is measured against
 _REPLY_CHARS = 1_500
 _SIMILAR = 0.85
@@ -137,33 +135,86 @@ class WindowEntry(Value, kw_only=True):
 
 def normalise_reply(prose: str) -> str:
     """A reply without numbers, punctuation and case: what is left is what it says."""
-    head, tail = prose[:_REPLY_CHARS], prose[_REPLY_CHARS:][-_REPLY_CHARS:]
+    head = prose[:_REPLY_CHARS]
+    tail = prose[_REPLY_CHARS:][-_REPLY_CHARS:]
     return " ".join(_NOISE.sub(" ", f"{head} {tail}").lower().split())
 
 
-def detect_stuck_loop(window: Sequence[WindowEntry]) -> tuple[StuckPattern, ...]:
-    found: dict[str, str] = {}
+def detect_stuck_loop(window: Sequence[WindowEntry], policy: Policy) -> tuple[StuckPattern, ...]:
+    """The signs of going in circles that the last iterations show."""
+    found = []
+    for name, look in _STUCK_SIGNS.items():
+        if words := look(window, policy):
+            found.append(StuckPattern(name=name, detail=words))
+    return tuple(found)
+
+
+def _same_error(window: Sequence[WindowEntry], policy: Policy) -> str:
+    """Progress in between does not excuse it."""
+    most = policy.stuck_same_error
     error = window[-1].error if window else None
     row = list(takewhile(lambda entry: entry.error == error, reversed(window)))
-    if error is not None and len(row) >= _STUCK_ERRORS:  # progress in between does not excuse it
-        found["same_error"] = f"the same error {len(row)} times: {error}"
-    idle = list(takewhile(lambda entry: not entry.progress, reversed(window)))  # newest first
-    last = [entry.reply for entry in idle[:_STUCK_REPLIES]]
-    if len(last) == _STUCK_REPLIES and all(last) and all(similar(last[0], it) for it in last[1:]):
-        found["same_reply"] = f"nearly the same reply {len(last)} times: {last[0][:80]}"
-    last_ones = idle[:_STUCK_ALTERNATION]
-    views = {
-        "states of the work tree": [entry.tree for entry in last_ones],
-        "errors": [entry.error for entry in last_ones],
-        "replies": [entry.reply or None for entry in last_ones],
+    if not most or error is None or len(row) < most:
+        return ""
+    return f"the same error {len(row)} times: {error}"
+
+
+def _same_reply(window: Sequence[WindowEntry], policy: Policy) -> str:
+    most = policy.stuck_same_reply
+    replies = [entry.reply for entry in _idle(window)[:most]]
+    if not most or len(replies) < most or not all(replies):
+        return ""
+    if not all(similar(replies[0], other) for other in replies[1:]):
+        return ""
+    return f"nearly the same reply {len(replies)} times: {replies[0][:80]}"
+
+
+def _alternation(window: Sequence[WindowEntry], policy: Policy) -> str:
+    """A B A B; of several the first is told."""
+    most = policy.stuck_alternation
+    last = _idle(window)[:most]
+    views: dict[str, list[str | None]] = {
+        "states of the work tree": [entry.tree for entry in last],
+        "errors": [entry.error for entry in last],
+        "replies": [entry.reply or None for entry in last],
     }
-    for what, values in reversed(views.items()):  # of several the first is told
-        is_whole = len(values) == _STUCK_ALTERNATION and None not in values
-        if is_whole and values[0] == values[2] != values[1] == values[3]:
-            found["alternation"] = f"to and fro between two {what}"
-    if [entry.revisited for entry in idle[:_STUCK_REVISITS]] == [True] * _STUCK_REVISITS:
-        found["state_revisit"] = f"{_STUCK_REVISITS} times back to a work tree seen before"
-    return tuple(StuckPattern(name=name, detail=words) for name, words in found.items())
+    for what, values in views.items():
+        if most and len(values) == most and _alternates(values):
+            return f"to and fro between two {what}"
+    return ""
+
+
+def _alternates(values: Sequence[str | None]) -> bool:
+    is_whole = None not in values and len(values) > 2
+    return is_whole and values[0] != values[1] and values[2:] == values[:-2]
+
+
+def _state_revisit(window: Sequence[WindowEntry], policy: Policy) -> str:
+    most = policy.stuck_revisits
+    last = _idle(window)[:most]
+    if not most or len(last) < most or not all(entry.revisited for entry in last):
+        return ""
+    return f"{most} times back to a work tree seen before"
+
+
+def _idle(window: Sequence[WindowEntry]) -> list[WindowEntry]:
+    """The last iterations without progress, newest first."""
+    return list(takewhile(lambda entry: not entry.progress, reversed(window)))
+
+
+# Each says in words what it saw, or nothing.
+_STUCK_SIGNS: dict[str, Callable[[Sequence[WindowEntry], Policy], str]] = {
+    "same_error": _same_error,
+    "same_reply": _same_reply,
+    "alternation": _alternation,
+    "state_revisit": _state_revisit,
+}
+
+
+def window_size(policy: Policy) -> int:
+    """How many iterations have to be remembered for the signs above."""
+    signs = (policy.stuck_same_error, policy.stuck_same_reply, policy.stuck_revisits)
+    return max(WINDOW, policy.stuck_alternation, *signs)
 
 
 def output_decline(chars: int, earlier: Sequence[int], percent: int) -> StuckPattern | None:

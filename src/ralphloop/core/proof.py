@@ -204,7 +204,8 @@ class Runs(Value, kw_only=True):
 
 
 def concluded(runs: Runs) -> Trial:
-    before, end = runs.before, runs.end
+    before = runs.before
+    end = runs.end
     if before is None or end is None:
         return Trial()
     lost = [name for name, rows in before.passed.items() if end.passed.get(name, 0) < rows]
@@ -295,12 +296,14 @@ def by_chance(end: TestReport, crossed: TestReport) -> list[str]:
 
 def _judged(runs: Runs, end: TestReport, name: str) -> OldTest | None:
     """What became of one old test; None where its old form passes on the new code."""
-    tried, crossed = runs.old_tests, runs.new_tests or TestReport()
+    tried = runs.old_tests
+    crossed = runs.new_tests or TestReport()
     if tried is None:
         return OldTest(name=name, fate=Fate.UNCLEAR)
     if (not is_failing(tried, name) and name in tried.passed) or name in runs.flaky:
         return None
-    has_run, is_over = name in tried.failed, name not in end.passed
+    has_run = name in tried.failed
+    is_over = name not in end.passed
     is_moot = not has_run or _says(_MISSING, tried, name)
     if is_moot and is_over:
         fate = Fate.GONE if has_run or is_failing(tried, name) else Fate.UNCLEAR
@@ -360,7 +363,8 @@ def own_command(own: OwnCommand, name: str) -> Trial:
 
     Tests that came with the story prove it like any others: by failing without its code.
     """
-    old, new = own.old_tests, own.new_tests
+    old = own.old_tests
+    new = own.new_tests
     tried = old.report if old else None
     # Whatever ran with the old tests was there before, also if nobody could name it then.
     had = msgspec.structs.replace(own.red, failed=own.red.failed | (tried.failed if tried else {}))
@@ -413,7 +417,10 @@ class Canary(StrEnum):
 def disbelief(before: CheckResult, now: CheckResult, *, behaved: bool, canary: Canary) -> Trial:
     """Why a green check is no evidence; `behaved`: at the baseline our failing test came out
     failed, and the command did not end well."""
-    check, found, was, numbers = now.name, [], before.numbers, now.numbers
+    check = now.name
+    found = []
+    was = before.numbers
+    numbers = now.numbers
     is_green = now.status is CheckStatus.PASSED
     if before.report is not None and now.report is None:
         found.append(f"{check} is green, but wrote no results, which it did before")
@@ -437,7 +444,8 @@ def disbelief(before: CheckResult, now: CheckResult, *, behaved: bool, canary: C
 
 def fewer(before: CheckResult, now: CheckResult, *, tests_changed: bool) -> Trial:
     """Without names: whether fewer tests passed than before, and what may account for it."""
-    was, numbers = before.numbers, now.numbers
+    was = before.numbers
+    numbers = now.numbers
     if (before.report and now.report) or not was.passed or not numbers.passed:
         return Trial()
     left_out = (numbers.deselected or 0) > (was.deselected or 0)

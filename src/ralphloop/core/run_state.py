@@ -20,6 +20,7 @@ from ralphloop.core.totals import Windows
 
 MAX_FAILURE_CHARS = 16_000
 MAX_ANSWER_CHARS = 4_000
+AGENT_GONE = -1.0  # not logged in, no such model: it cannot work at all
 
 
 class Standing(StrEnum):
@@ -162,12 +163,15 @@ class RunState(Value, kw_only=True):
     breaker: BreakerState = BreakerState()
     memory: Memory = Memory()
     window: tuple[WindowEntry, ...] = ()
+    stuck: tuple[str, ...] = ()  # signs of going in circles that the last iteration showed
     lengths: tuple[int, ...] = ()  # characters of own text, agent iterations only
     startup_errors: int = 0
     paid_failures: int = 0
     unanswered: int = 0  # times a missing status block was asked for and did not come
     silent_stalls: int = 0  # starts in a row that said nothing until the stall clock ran out
     quota: Windows = ()  # the newest word of every agent about its subscription
+    # When each agent may be started again, by its clocks; AGENT_GONE: not in this run.
+    available_at: dict[str, float] = msgspec.field(default_factory=dict)
     outages: int = 0  # infrastructure endings in a row: how long to back off
     idle_set_asides: int = 0  # stories set aside in a row without progress between
     commits: int = 0  # made for passed stories, beside those of the agent
@@ -246,7 +250,6 @@ class Session(msgspec.Struct):
     frozen: Basis = Basis()
     desk: Desk = Desk()
     number: int = 0  # of the last start
-    quota: dict[str, float] = msgspec.field(default_factory=dict)  # agent → when it may start
 
     @property
     def stories(self) -> dict[str, StoryState]:

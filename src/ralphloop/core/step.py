@@ -31,7 +31,7 @@ from ralphloop.core.model import Analysis, Circuit, Decision, Evidence, ExitDeci
 from ralphloop.core.policy import SILENT_STALLS, UNANSWERED, Policy, quota_wait, reached, share_used
 from ralphloop.core.progress import WindowEntry
 from ralphloop.core.proof import Trial
-from ralphloop.core.run_state import RunState, Standing, StoryState, verify_was
+from ralphloop.core.run_state import AGENT_GONE, RunState, Standing, StoryState, verify_was
 from ralphloop.core.story_after import accounted, progress_entry, spent, story_after
 from ralphloop.core.totals import Expense, Totals, Usage, free_again, too_full, updated
 from ralphloop.text.lines import speech
@@ -120,7 +120,6 @@ class Step(Value, kw_only=True):
     effects: tuple[AnyEffect, ...] = ()
     story: str = ""  # where its state is kept; a plain loop has one story without a name
     spent: Expense = Expense()
-    away_until: float = 0.0  # the agent is not started before, for its usage; 0: no such time
 
     @property
     def analysis(self) -> Analysis:
@@ -132,7 +131,8 @@ class Step(Value, kw_only=True):
 
 
 def step(state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy) -> Step:
-    before, key = state.breaker, evidence.stories.current or ""
+    before = state.breaker
+    key = evidence.stories.current or ""
     cooled = breaker.cool_down(before, iteration=state.starts, at=evidence.at, policy=policy)
     one = _weighed(state, start, result, evidence, policy)
     state, one = _look_back(state, one)
@@ -153,13 +153,7 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
     if not result.end.interrupted:
         decision = decide(state, story, one, was_open=cooled.circuit is Circuit.OPEN)
     state, story = _quarantined(state, key, one, decision)
-    # When the agent may be started again, where its usage asks for a wait.
-    limit, at, away_until = result.response.rate_limit, evidence.at or 0.0, 0.0
-    full = too_full(state.quota, policy.limits.reserve, agent=start.agent, at=at)
-    if one.analysis.outcome is Outcome.USAGE_LIMIT:
-        away_until = at + quota_wait(limit.resets_at, at, state.outages)
-    elif full:
-        away_until = at + quota_wait(free_again(full), at, 0)
+    state = replace(state, available_at=_availability(state, one))
     return Step(
         state=state,
         iteration=kept(one, decision),
@@ -167,8 +161,30 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
         effects=tuple(_effects(story, one)),
         story=key,
         spent=spent(one),
-        away_until=away_until,
     )
+
+
+def _availability(state: RunState, one: Assessment) -> dict[str, float]:
+    """When each agent may be started again, after this start of one of them."""
+    at = one.evidence.at or 0.0
+    clock = _clock(one)
+    known = {name: until for name, until in state.available_at.items() if name != clock}
+    if one.analysis.outcome is Outcome.FATAL:
+        return {**known, clock: AGENT_GONE}
+    if one.analysis.outcome is Outcome.USAGE_LIMIT:
+        resets_at = one.result.response.rate_limit.resets_at
+        return {**known, clock: round(at + quota_wait(resets_at, at, state.outages), 1)}
+    full = too_full(state.quota, one.policy.limits.reserve, agent=one.start.agent, at=at)
+    if full:
+        return {**known, clock: round(at + quota_wait(free_again(full), at, 0), 1)}
+    return known
+
+
+def _clock(one: Assessment) -> str:
+    """The name by which it is known when the agent of this start may be started again."""
+    clocks = one.start.clocks
+    is_fatal = one.analysis.outcome is Outcome.FATAL
+    return (clocks.of_failure if is_fatal else clocks.of_limit) or one.start.agent
 
 
 def _weighed(
@@ -223,7 +239,9 @@ def _verdict(
 
 def _look_back(state: RunState, one: Assessment) -> tuple[RunState, Assessment]:
     """Add what only history shows: stuck patterns and output decline."""
-    moved, analysis, response = one.moved, one.analysis, one.result.response
+    moved = one.moved
+    analysis = one.analysis
+    response = one.result.response
     state = replace(state, memory=progress.remember(state.memory, one.evidence, moved))
     if one.analysis.says_nothing:
         return state, one
@@ -234,26 +252,37 @@ def _look_back(state: RunState, one: Assessment) -> tuple[RunState, Assessment]:
         progress=moved.made,
         revisited=moved.revisited,
     )
-    window = (*state.window, entry)[-progress.WINDOW :]
-    chars, percent, declined = response.text_chars, one.policy.output_decline_percent, None
+    window = (*state.window, entry)[-progress.window_size(one.policy) :]
+    stuck = progress.detect_stuck_loop(window, one.policy)
+    chars = response.text_chars
+    percent = one.policy.output_decline_percent
+    declined = None
     if not moved.made:
         declined = progress.output_decline(chars, state.lengths, percent)
     analysis = replace(
         analysis,
-        stuck=progress.detect_stuck_loop(window),
+        stuck=stuck,
         decline=declined,
         warnings=(*analysis.warnings, *((declined.detail,) if declined else ())),
     )
     lengths = (*state.lengths, chars)[-progress.MAX_LENGTHS :]
-    return replace(state, window=window, lengths=lengths), replace(one, analysis=analysis)
+    signs = tuple(pattern.detail for pattern in stuck)
+    state = replace(state, window=window, lengths=lengths, stuck=signs)
+    return state, replace(one, analysis=analysis)
 
 
 def _circuit(state: RunState, one: Assessment) -> RunState:
-    analysis, evidence, moved = one.analysis, one.evidence, one.moved
-    error, checked = analysis.error_signature, bool(evidence.checks)
+    analysis = one.analysis
+    evidence = one.evidence
+    moved = one.moved
+    error = analysis.error_signature
+    checked = bool(evidence.checks)
     by_check = error is not None and error_signature(one.result.heard.final_words) is None
     if by_check and not (analysis.claims_done or moved.treading):
-        error, checked, by_check = None, False, False  # an interim look at work in progress
+        # an interim look at work in progress
+        error = None
+        checked = False
+        by_check = False
     seen = BreakerInput(
         iteration=analysis.iteration,
         progress=moved.made,
@@ -275,8 +304,11 @@ def _circuit(state: RunState, one: Assessment) -> RunState:
 
 
 def _counters(state: RunState, one: Assessment) -> RunState:
-    result, response, infrastructure = one.result, one.result.response, one.analysis.says_nothing
-    startup, failures = state.startup_errors, state.paid_failures
+    result = one.result
+    response = one.result.response
+    infrastructure = one.analysis.says_nothing
+    startup = state.startup_errors
+    failures = state.paid_failures
     if one.analysis.outcome is Outcome.STARTUP_ERROR:
         startup += 1
     elif one.counts:
@@ -297,15 +329,26 @@ def _counters(state: RunState, one: Assessment) -> RunState:
         silent_stalls=state.silent_stalls + 1 if result.is_silent else 0,
         quota=updated(state.quota, response.rate_limit.windows, one.start.agent),
         unanswered=state.unanswered + (result.asked is not None and result.asked.status is None),
-        outages=state.outages + 1 if infrastructure else 0,
+        outages=_outages(state, one),
     )
+
+
+def _outages(state: RunState, one: Assessment) -> int:
+    """Infrastructure endings in a row; a limit that another start met before is the same one."""
+    if not one.analysis.says_nothing:
+        return 0
+    is_limit = one.analysis.outcome is Outcome.USAGE_LIMIT
+    if is_limit and state.available_at.get(_clock(one), 0.0) > (one.evidence.at or 0.0):
+        return state.outages
+    return state.outages + 1
 
 
 def _quarantined(
     state: RunState, key: str, one: Assessment, decision: Decision
 ) -> tuple[RunState, StoryState]:
     """Set a story aside after too many failed attempts; a last one has its second chance first."""
-    story, facts = state.story(key), one.evidence.stories
+    story = state.story(key)
+    facts = one.evidence.stories
     worn_out = story.saturated or 0 < one.policy.limits.max_attempts <= story.attempts
     is_silent = state.silent_stalls >= SILENT_STALLS
     share = "" if worn_out or is_silent else share_used(one.policy.limits, story.share)
@@ -324,7 +367,8 @@ def _quarantined(
     if story.standing is not Standing.SET_ASIDE:
         return state, story
     # The next one starts CLOSED, unless nothing moves at all.
-    idle, at = state.idle_set_asides + (not share), one.evidence.at
+    idle = state.idle_set_asides + (not share)
+    at = one.evidence.at
     if not share and idle >= 2:
         words = "two stories in a row were set aside without any progress"
         circuit = breaker.open_now(state.breaker, words, iteration=state.starts, at=at)
@@ -335,7 +379,8 @@ def _quarantined(
 
 
 def _effects(story: StoryState, one: Assessment) -> Iterator[AnyEffect]:
-    passed, named = one.verdict.passed, one.start.story
+    passed = one.verdict.passed
+    named = one.start.story
     if named is not None and passed:
         yield MarkStory(story=named.id)
     # Where the model never answered, only what it moved is worth an entry.

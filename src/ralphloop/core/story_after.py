@@ -22,8 +22,12 @@ from ralphloop.text.status_block import StatusBlock
 
 def story_after(now: StoryState, one: Assessment) -> StoryState:
     """The story after a start; `now` holds what a person asked of it while the agent ran."""
-    evidence, analysis, verdict = one.evidence, one.analysis, one.verdict
-    state, passed, before = _worked_on(now, one), one.passed, one.start.state
+    evidence = one.evidence
+    analysis = one.analysis
+    verdict = one.verdict
+    state = _worked_on(now, one)
+    passed = one.passed
+    before = one.start.state
     if analysis.refused:
         return _refused(state, one.result.response.reason)
     if analysis.says_nothing:
@@ -108,7 +112,9 @@ def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
 
 def _worked_on(now: StoryState, one: Assessment) -> StoryState:
     """The state the start found, with what it used and what a person asked of the story since."""
-    before, result, had = one.start.state, one.result, now.share
+    before = one.start.state
+    result = one.result
+    had = now.share
     checking = sum(check.duration_s for check in one.evidence.checks or ())
     not_started = one.analysis.outcome is Outcome.STARTUP_ERROR
     return replace(
@@ -147,7 +153,9 @@ _FAILED_ENDINGS = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.STALLED, Outcome.DENI
 
 def progress_entry(one: Assessment, grade: str) -> AddProgress:
     """How it went, and in one line the grade, what was done, what is next, what contradicts it."""
-    analysis, verdict, named = one.analysis, one.verdict, one.start.story
+    analysis = one.analysis
+    verdict = one.verdict
+    named = one.start.story
     has_failed = analysis.outcome in _FAILED_ENDINGS and not analysis.progress
     outcome = "in_progress" if analysis.progress else "no_progress"
     if verdict.passed:
@@ -173,13 +181,16 @@ def progress_entry(one: Assessment, grade: str) -> AddProgress:
         parts.append(f"[{analysis.outcome}]")
     told = " ".join(part for part in parts if part) or "no summary was given"
     task = f"{named.id}: {named.title}" if named else "the prompt"
-    at, summary = one.evidence.at or 0.0, one_line(told, 300)
+    at = one.evidence.at or 0.0
+    summary = one_line(told, 300)
     return AddProgress(at=at, task=task, outcome=outcome, summary=summary)
 
 
 def accounted(before: StoryState, *answers: Response) -> tuple[Usage, Usage]:
     """What these answers used by themselves, and what their conversation reported up to there."""
-    session, known, own = before.session_id, before.session_usage, Usage()
+    session = before.session_id
+    known = before.session_usage
+    own = Usage()
     for answer in answers:
         usage = answer.usage
         if usage.cumulative and session and answer.session_id == session:
@@ -203,8 +214,10 @@ def is_unpriced(response: Response) -> bool:
 
 
 def spent(one: Assessment) -> Expense:
-    response, evidence = one.result.heard, one.evidence
-    block, changed = response.status or StatusBlock(), evidence.files_changed
+    response = one.result.heard
+    evidence = one.evidence
+    block = response.status or StatusBlock()
+    changed = evidence.files_changed
     return Expense(
         counted=one.counts,
         cost_usd=one.used.dollars,

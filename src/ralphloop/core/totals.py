@@ -154,7 +154,8 @@ def reserve_words(windows: Windows, reserve: float, at: float) -> str:
 
 def quota_words(windows: Windows, at: float, *, resets: bool = False) -> str:
     """`5-hour window 30% used, weekly window 40% used`; empty where nothing is known."""
-    now, several = valid(windows, at), len({one.agent for one in windows}) > 1
+    now = valid(windows, at)
+    several = len({one.agent for one in windows}) > 1
     return ", ".join(
         f"{one.agent + ' ' if several else ''}{one.name} window {one.used:.0%} used"
         + (f" (resets {clock_time(one.resets_at, at)})" if resets and one.resets_at else "")

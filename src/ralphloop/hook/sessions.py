@@ -21,11 +21,13 @@ from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import SESSION_HOURS
 from ralphloop.journal.records import RunStatus
 from ralphloop.loop.confine import confine
-from ralphloop.loop.loop import not_again
-from ralphloop.loop.open import open_runner, run_to_hold
+from ralphloop.loop.loop import cool_down_circuit, reason_to_stop
+from ralphloop.loop.open import open_run, run_to_hold
+from ralphloop.loop.patience import Patience
 from ralphloop.loop.prepare import Setup
-from ralphloop.loop.runner import Patience, Runner, measure_of
-from ralphloop.proc.steps import StopSignal, in_turn
+from ralphloop.loop.run import Audience, Run
+from ralphloop.loop.workspace import Workspace
+from ralphloop.proc.threads import StopSignal
 from ralphloop.project import Project
 from ralphloop.prompts import Prompt
 from ralphloop.repo.private_git import make_directory
@@ -35,19 +37,20 @@ from ralphloop.text.plain import counted
 MANY_STORIES = 10
 
 
-def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
+async def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
     """Begin or continue, and answer with the first prompt or with why there is none."""
-    said_before = Path(transcript)
     asked = Ledger(
         only=setup.options.only,
         prefix=prefix,
-        specs_dir=str(setup.specs_dir) if setup.options.specs_dir else "",
+        specs_dir=str(setup.site.specs_dir) if setup.options.specs_dir else "",
         prompt=str(setup.options.prompt.resolve()) if setup.options.prompt else "",
         transcript=transcript,
         # What was said before belongs to nobody's budget.
-        transcript_read=said_before.stat().st_size if said_before.is_file() else 0,
+        transcript_read=_size_of(Path(transcript)),
     )
-    project, session, now = setup.project, setup.options.session, time.time()
+    project = setup.project
+    session = setup.options.session
+    now = time.time()
     if active_lease(project.directory, session, now) and not setup.options.resume:
         raise UsageError(
             "a loop goes on in this session already",
@@ -57,23 +60,34 @@ def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
     setup.insist_on_trust()
     make_directory(project.directory)
     setup = confine(setup)
-    run, said = run_to_hold(setup, now), list[str]()
-    if setup.check_box is not None:
+    run = run_to_hold(setup, now)
+    said = list[str]()
+    if setup.site.check_box is not None:
         said.append(f"{setup.confined}.")
     with held(project, session, run, check=True) as (journal, turns):
         journal.insist_on_belief(accepts_foreign=setup.trusts_all)
-        turn = _opened(setup, journal, run, asked, said)
+        turn = await _open_turn(setup, journal, run, asked, said)
         turns.append(turn)
-        answer = _first(turn, said)
+        answer = await _first(turn, said)
         turn.save()
     return answer
 
 
-def _opened(setup: Setup, journal: Journal, run: str, asked: Ledger, said: list[str]) -> Turn:
-    patience, tools = Patience(), (journal, measure_of(setup), StopSignal())
-    new = Runner(setup, Session(run=run), *tools, tell=said.append, patience=patience)
+def _size_of(path: Path) -> int:
+    """Bytes of a file; 0 where there is none."""
+    return path.stat().st_size if path.is_file() else 0
+
+
+async def _open_turn(
+    setup: Setup, journal: Journal, name: str, asked: Ledger, said: list[str]
+) -> Turn:
+    patience = Patience()
+    session = Session(run=name)
+    heard = Audience(tell=said.append)
+    new = Run(setup, session, journal, StopSignal(), heard, patience=patience)
+    workspace = Workspace(setup.site)
     try:
-        runner = in_turn(open_runner(new))
+        run = await open_run(new, workspace)
     except CircuitOpen as error:
         go_on = asked.command("--continue")
         advice = f"Look at the reason, then say {go_on} --reset-circuit."
@@ -83,14 +97,15 @@ def _opened(setup: Setup, journal: Journal, run: str, asked: Ledger, said: list[
             "The checks take longer than 8 minutes, so they are not run here and stories are only"
             f" `claimed`; {asked.command('--overnight')} runs them."
         )
-    return Turn(runner, asked)
+    return Turn(run, workspace, asked)
 
 
-def _first(turn: Turn, said: list[str]) -> Answer:
-    begun = not_again(turn.runner) or turn.begin()
+async def _first(turn: Turn, said: list[str]) -> Answer:
+    cool_down_circuit(turn.run)
+    begun = reason_to_stop(turn.run, turn.workspace) or await turn.begin()
     if isinstance(begun, Decision):
         return refused("\n".join([*said, str(let_go(turn, begun)["systemMessage"])]))
-    stories = turn.runner.setup.stories
+    stories = turn.workspace.stories
     left = stories.list.total - stories.list.passed if stories else 0
     if left >= MANY_STORIES:
         said.append(
@@ -103,19 +118,20 @@ def _first(turn: Turn, said: list[str]) -> Answer:
     return in_context("UserPromptExpansion", begun, " ".join(said))
 
 
-def release(project: Project, holder: Holder, reason: str) -> bool:
+async def release(project: Project, holder: Holder, reason: str) -> bool:
     """Stop the run of a lease and give the project back; False where it was no longer going on.
 
     A turn that was broken off is recorded if it is known what it used, else by who continues.
     """
     with held(project, holder.session, holder.run) as (journal, _):
-        record, now = journal.find_run(holder.run), time.time()
+        record = journal.find_run(holder.run)
+        now = time.time()
         if record is None or record.status is not RunStatus.RUNNING:
             return False
         with suppress(RalphError):  # the run ends all the same
             turn = taken_up(project, holder, journal, record)
             said: dict[str, object] = {"transcript_path": turn.ledger.transcript}
-            broken_off(Call(said, project, holder, now), turn)  # as the transcript tells it
+            await broken_off(Call(said, project, holder, now), turn)  # as the transcript tells it
             turn.save()
         too_old = is_expired(record.last_activity, now, SESSION_HOURS)
         journal.end_run(
@@ -128,12 +144,12 @@ def release(project: Project, holder: Holder, reason: str) -> bool:
     return True
 
 
-def reminder(_: Call, turn: Turn) -> Answer | None:
+async def reminder(_: Call, turn: Turn) -> Answer | None:
     """The prompt of the iteration that goes on: a summary of the conversation may have lost it."""
     cut = turn.under_way
     if cut is None:
         return None
-    path = turn.runner.setup.project.root / cut.prompt_path
+    path = turn.workspace.project.root / cut.prompt_path
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     begun = msgspec.structs.replace(turn.begun(cut), prompt=Prompt(text=text))
     words = f"a loop goes on in this session; {turn.ledger.command(name='cancel-ralph')} ends it"

@@ -7,6 +7,7 @@ in between made progress, and never for the seventh time in a row without any.
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,10 +26,9 @@ from ralphloop.core.run_state import Standing
 from ralphloop.hook.turn import Answer, Call, Turn, blocked, told
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.judging import Judgement, judge
-from ralphloop.loop.loop import concluded, not_again
+from ralphloop.loop.loop import cool_down_circuit, finish_iteration, reason_to_stop
 from ralphloop.loop.repair import trouble
 from ralphloop.loop.requests import handle_requests
-from ralphloop.proc.steps import in_turn
 from ralphloop.readers.claude_usage import ClaudeUsage
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.text.durations import iso
@@ -45,57 +45,71 @@ _GO_ON = {
 }
 
 
-def stopped(call: Call, turn: Turn) -> Answer | None:
-    runner = turn.runner
-    handle_requests(runner)
-    for owing in runner.journal.owed_effects(runner.run):  # by a hook that was cut off
-        in_turn(apply_effects(runner, owing.n, owing.effects))
+async def stopped(call: Call, turn: Turn) -> Answer | None:
+    run = turn.run
+    workspace = turn.workspace
+    handle_requests(run, workspace)
+    for owing in run.journal.owed_effects(run.id):  # by a hook that was cut off
+        await apply_effects(run, workspace, owing.n, owing.effects)
     response = _spoken(call.text("last_assistant_message"), call, turn)
     if waiting := _background(call, turn, response):
         return told(f"waits for {waiting}; the loop goes on after that, or when you say something")
-    judged, decision = _finish(call, turn, response)
-    decision = decision or _hold_on(call, turn, judged) or not_again(runner)
+    ended = await _finish(call, turn, response)
+    judged = ended.judged
+    decision = ended.decision
+    cool_down_circuit(run)
+    decision = (
+        decision or _end_after_idle_turns(call, turn, judged) or reason_to_stop(run, workspace)
+    )
     # What script mode would wait for: a session cannot be kept waiting.
-    if decision is None and (reason := trouble(runner, runner.tree())):
+    if decision is None and (reason := trouble(run, workspace, workspace.tree())):
         decision = Decision(word=ExitDecision.INTERRUPTED, reasons=(reason,))
-    elif decision is None and (free := runner.free_at()) is not None:
-        most = runner.config.limits.calls_per_hour
+    elif decision is None and (free := run.free_at()) is not None:
+        most = run.config.limits.calls_per_hour
         words = f"{most} starts in the last hour, the next one may come at {iso(free)}"
         decision = Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(words,))
-    if decision is None and runner.session.desk.paused:
-        return told(f"{runner.session.desk.paused}; `ralph resume` and any word of yours go on")
-    begun = decision or turn.begin()
+    if decision is None and run.session.desk.paused:
+        return told(f"{run.session.desk.paused}; `ralph resume` and any word of yours go on")
+    begun = decision or await turn.begin()
     if isinstance(begun, Decision):
         return let_go(turn, begun, judged)
     next_story = begun.story.id if begun.story else "the prompt"
     return blocked(begun, f"{_became(turn, judged)}iteration {begun.number}: {next_story}")
 
 
-def failed(call: Call, turn: Turn) -> Answer | None:
+async def failed(call: Call, turn: Turn) -> Answer | None:
     """A turn that ended in an API error is written down, and the loop waits for the next one.
 
     Claude Code ignores the answer; what can never work (no login, no money) ends the loop.
     """
-    judged, decision = _finish(call, turn, _broken_off(call, turn))
-    begun = decision or not_again(turn.runner) or turn.begin()
-    return let_go(turn, begun, judged) if isinstance(begun, Decision) else None
+    ended = await _finish(call, turn, _broken_off(call, turn))
+    cool_down_circuit(turn.run)
+    begun = ended.decision or reason_to_stop(turn.run, turn.workspace) or await turn.begin()
+    return let_go(turn, begun, ended.judged) if isinstance(begun, Decision) else None
 
 
-def broken_off(call: Call, turn: Turn) -> None:
+async def broken_off(call: Call, turn: Turn) -> None:
     """A turn that somebody interrupted, and then ended the loop: what it used counts."""
     used = _response(call, turn, Outcome.INTERRUPTED, "the turn was interrupted")
     if used.usage.total_tokens:
-        _finish(call, turn, used)
+        await _finish(call, turn, used)
 
 
-def _finish(call: Call, turn: Turn, response: Response) -> tuple[Judgement | None, Decision | None]:
+class _EndedTurn(NamedTuple):
+    judged: Judgement | None = None
+    decision: Decision | None = None
+
+
+async def _finish(call: Call, turn: Turn, response: Response) -> _EndedTurn:
     """Judge the iteration that went on, write it down and do what it owes; then what follows."""
-    runner, cut = turn.runner, turn.under_way
+    run = turn.run
+    workspace = turn.workspace
+    cut = turn.under_way
     if cut is None:
-        return None, None
+        return _EndedTurn()
     end = ProcessEnd(exit_code=0, duration_s=max(0.0, call.now - cut.started_at))
-    judged = in_turn(judge(runner, turn.begun(cut), Result(end=end, response=response)))
-    return judged, in_turn(concluded(runner, judged))
+    judged = await judge(run, workspace, turn.begun(cut), Result(end=end, response=response))
+    return _EndedTurn(judged, await finish_iteration(run, workspace, judged))
 
 
 def let_go(turn: Turn, decision: Decision, judged: Judgement | None = None) -> Answer:
@@ -103,8 +117,8 @@ def let_go(turn: Turn, decision: Decision, judged: Judgement | None = None) -> A
     from ralphloop.loop.open import end_run
     from ralphloop.ui.report import write_report
 
-    end_run(turn.runner, decision)
-    write_report(turn.runner.setup.project, turn.runner.run)
+    end_run(turn.run, turn.workspace, decision)
+    write_report(turn.workspace.project, turn.run.id)
     turn.over = True  # the lease goes with it
     reasons = "; ".join(decision.reasons) or str(decision.word)
     words = f"the loop is over: {reasons}."
@@ -141,12 +155,14 @@ def _broken_off(call: Call, turn: Turn) -> Response:
 
     error = call.text("error")
     words = call.text("last_assistant_message") or call.text("error_details") or error
-    claude, message = Claude(), {"content": [{"type": "text", "text": words}]}
+    claude = Claude()
+    message = {"content": [{"type": "text", "text": words}]}
     failed = {"is_api_error_message": True, "error": error or "unknown", "message": message}
     claude.see({"type": "assistant", **failed})
     outcome, reason = claude.verdict(End(1, "", None))
     if error == "max_output_tokens":
-        outcome, reason = Outcome.LIMIT, words
+        outcome = Outcome.LIMIT
+        reason = words
     elif outcome is Outcome.ERROR and error in ("", "unknown"):
         outcome = Outcome.TRANSIENT  # nobody knows: try again
     resets_at = reset_time(reason, local_time(call.now, os.environ))
@@ -175,18 +191,19 @@ def _background(call: Call, turn: Turn, response: Response) -> str:
     return f"{len(named)} background tasks ({', '.join(list(named.values())[:3])})"
 
 
-def _hold_on(call: Call, turn: Turn, judged: Judgement | None) -> Decision | None:
+def _end_after_idle_turns(call: Call, turn: Turn, judged: Judgement | None) -> Decision | None:
     """Never be the hook that has to be overridden."""
     if judged is None or judged.step.analysis.progress:
         turn.note(idle_row=0)
         return None
-    row, given = turn.ledger.idle_row + 1, os.environ.get(_CAP_VARIABLE, "")
+    row = turn.ledger.idle_row + 1
+    given = os.environ.get(_CAP_VARIABLE, "")
     turn.note(idle_row=row)
     cap = int(given) if given.isdecimal() and int(given) > 1 else _USUAL_CAP
     if row < cap - 1 and not call.given.get("stop_hook_active"):
         return None
     story = judged.begun.story
-    state = turn.runner.session.story(story.id if story else None)
+    state = turn.run.session.story(story.id if story else None)
     if story is not None and state.standing is Standing.BLOCKED:
         return Decision(word=ExitDecision.BLOCKED, reasons=(f"{story.id}: {state.reason}",))
     times = "since the last prompt" if row == 1 else f"in the last {row} turns"
@@ -201,7 +218,7 @@ def _became(turn: Turn, judged: Judgement | None) -> str:
     if not judged.step.verdict.passed:
         claimed = judged.step.analysis.story_claimed
         return f"{story.id} did not pass ({judged.step.verdict.reasons[0]}). " if claimed else ""
-    grade = turn.runner.session.story(story.id).grade
+    grade = turn.run.session.story(story.id).grade
     return f"{story.id} passed ({grade or 'then its commit was refused'}). "
 
 
@@ -212,7 +229,8 @@ def _response(call: Call, turn: Turn, outcome: Outcome, reason: str) -> Response
     """
     lines, end = _new_lines(call.text("transcript_path"), turn.ledger.transcript_read)
     turn.note(transcript_read=end)
-    counted, model = ClaudeUsage(), ""
+    counted = ClaudeUsage()
+    model = ""
     for line in lines:
         try:
             event = msgspec.json.decode(line) if b'"usage"' in line else None

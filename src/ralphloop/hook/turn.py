@@ -9,7 +9,7 @@ Claude Code keeps 10,000 characters of an answer; a prompt that does not fit is 
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,12 @@ from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import hook_turn
 from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus
 from ralphloop.loop.begin import Round, begin, begun_again
-from ralphloop.loop.loop import choose_next, saw_verify
+from ralphloop.loop.loop import choose_next, run_verify_before_first_start
+from ralphloop.loop.patience import Patience
 from ralphloop.loop.prepare import Options, assemble, open_repository
-from ralphloop.loop.runner import Patience, Runner, measure_of
-from ralphloop.proc.steps import StopSignal, in_turn
+from ralphloop.loop.run import Run
+from ralphloop.loop.workspace import Workspace
+from ralphloop.proc.threads import StopSignal
 from ralphloop.project import Project
 from ralphloop.repo.work_tree import Places, Repository
 from ralphloop.room import claim, own_opener
@@ -85,7 +87,8 @@ class Ledger(Value, kw_only=True):
 
 
 class Turn(msgspec.Struct):
-    runner: Runner
+    run: Run
+    workspace: Workspace
     ledger: Ledger
     over: bool = False  # the loop does not go on after it
 
@@ -93,20 +96,22 @@ class Turn(msgspec.Struct):
         self.ledger = msgspec.structs.replace(self.ledger, **changes)
 
     def save(self) -> None:
-        repo, patience = self.runner.setup.repo, self.runner.patience
+        repo = self.workspace.repo
+        patience = self.run.patience
         slow = patience is not None and patience.slow
         self.note(slow_checks=slow, repository=repo.places if repo else None)
-        self.runner.journal.set_meta(f"hook:{self.runner.run}", self.ledger)
+        self.run.journal.set_meta(f"hook:{self.run.id}", self.ledger)
 
     @property
     def under_way(self) -> IterationRecord | None:
-        found = self.runner.journal.unfinished_iterations(self.runner.run)
+        found = self.run.journal.unfinished_iterations(self.run.id)
         return found[-1] if found else None
 
     def begun(self, cut: IterationRecord) -> Round:
         """The same as it was begun, with the settings and stories as they were."""
-        ledger, known = self.ledger, self.runner.setup.stories
-        begun = begun_again(self.runner, cut, known.list if known else None)
+        ledger = self.ledger
+        known = self.workspace.stories
+        begun = begun_again(self.run, self.workspace, cut, known.list if known else None)
         return msgspec.structs.replace(
             begun,
             list_bytes=ledger.listed or begun.list_bytes,
@@ -114,13 +119,13 @@ class Turn(msgspec.Struct):
             stashes=ledger.stashes,
         )
 
-    def begin(self) -> Round | Decision:
+    async def begin(self) -> Round | Decision:
         """Begin the next iteration, and keep what an agent may break as it is now."""
-        chosen = choose_next(self.runner)
+        chosen = choose_next(self.run, self.workspace)
         if isinstance(chosen, Decision):
             return chosen
-        in_turn(saw_verify(self.runner, chosen[0]))
-        begun = begin(self.runner, *chosen)
+        await run_verify_before_first_start(self.run, self.workspace, chosen[0])
+        begun = begin(self.run, self.workspace, *chosen)
         self.note(listed=begun.list_bytes, settings=begun.settings, stashes=begun.stashes)
         self.save()
         return begun
@@ -145,7 +150,11 @@ def held(
         yield journal, turns
 
 
-def take_turn(call: Call, work: Callable[[Call, Turn], Answer | None]) -> Answer | None:
+TurnWork = Callable[[Call, Turn], Awaitable[Answer | None]]
+
+
+async def take_turn(call: Call, work: TurnWork) -> Answer | None:
+    """Answer a hook in the loop it belongs to; None where that no longer goes on."""
     with held(call.project, call.holder.session, call.holder.run) as (journal, turns):
         record = journal.find_run(call.holder.run)
         # Looked up under the lock: whoever cancelled the loop meanwhile has ended its run.
@@ -153,7 +162,7 @@ def take_turn(call: Call, work: Callable[[Call, Turn], Answer | None]) -> Answer
             return None
         turn = taken_up(call.project, call.holder, journal, record)
         turns.append(turn)
-        answer = work(call, turn)
+        answer = await work(call, turn)
         turn.save()
     return answer
 
@@ -171,7 +180,8 @@ def taken_up(project: Project, holder: Holder, journal: Journal, record: RunReco
         env=os.environ,
     )
     config = msgspec.convert(record.config, Config)
-    known, stories = ledger.repository, None
+    known = ledger.repository
+    stories = None
     repo = Repository.at(known) if known else open_repository(project.root)
     if record.prd_path:  # with the list as it was when the iteration began
         stories = load(project.root / record.prd_path, data=ledger.listed or None)
@@ -182,30 +192,33 @@ def taken_up(project: Project, holder: Holder, journal: Journal, record: RunReco
         setup = confine(setup)
     session = journal.session(record.id)
     patience = Patience(session.frozen.baseline, slow=ledger.slow_checks)
-    tools = journal, measure_of(setup), StopSignal()
-    runner = Runner(setup, session, *tools, patience=patience)
-    runner.restored()
-    return Turn(runner, ledger)
+    run = Run(setup, session, journal, StopSignal(), patience=patience)
+    run.beat()
+    workspace = Workspace(setup.site)
+    workspace.restore_experiment(journal)
+    return Turn(run, workspace, ledger)
 
 
 def handle(event: str, given: dict[str, object], directory: Path, holder: Holder) -> Answer | None:
     """Answer an event; what goes wrong is told and logged, and the session stops as it would."""
+    import asyncio
+
     project = Project(directory.parent)
     call = Call(given, project, holder, time.time())
     try:
         if event in ("stop", "stop-failure"):
             from ralphloop.hook.stop import failed, stopped
 
-            return take_turn(call, stopped if event == "stop" else failed)
+            return asyncio.run(take_turn(call, stopped if event == "stop" else failed))
         from ralphloop.hook.sessions import release, reminder
 
         reason = f"the session ended ({call.text('reason') or 'unknown'})"
         if event == "session-start":
             if holder.session == call.text("session_id"):
-                return take_turn(call, reminder)
+                return asyncio.run(take_turn(call, reminder))
             silence = format_duration(call.now - holder.renewed_at)
             reason = f"its session gave no sign of life for {silence}"
-        release(project, holder, reason)
+        asyncio.run(release(project, holder, reason))
         return None
     except RalphError as error:
         _log(project, f"{event}: {error.message}")
@@ -269,7 +282,8 @@ def _fitting(begun: Round, prompt: str, words: str, made: Callable[[str], Answer
     whole = made(f"{head}{prompt}") | told(words)
     if len(json.dumps(whole, ensure_ascii=False)) <= MOST_CHARS:
         return whole
-    story, path = begun.story, begun.transcript.with_suffix(".prompt.md")
+    story = begun.story
+    path = begun.transcript.with_suffix(".prompt.md")
     what = f"Your story: {story.id}: {one_line(story.title, 200)}.\n\n" if story else ""
     there = (
         f"{head}{what}The whole prompt has {len(begun.prompt.text):,} characters and is in the"

@@ -126,7 +126,8 @@ class Database:
             again = open_for_writing(Database, self.path, check=False)
             if self.seal is not None:
                 self.seal.close()
-            self.connection, self.seal = again.connection, again.seal
+            self.connection = again.connection
+            self.seal = again.seal
             self._file = _identity(self.path)
         return True
 
@@ -167,7 +168,8 @@ def open_for_writing(kind: type[_D], path: Path, *, check: bool) -> _D:
             uses_log = use_write_ahead_log(connection)
             connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
             database = kind(connection, path, "" if uses_log else _NO_WAL)
-            seal, pending = Seal(connection, path), MIGRATIONS.keys() - _applied(connection)
+            seal = Seal(connection, path)
+            pending = MIGRATIONS.keys() - _applied(connection)
             if (check or pending) and not is_new:
                 database.belief = seal.belief()
             if pending:

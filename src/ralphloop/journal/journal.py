@@ -196,7 +196,9 @@ class Journal(Queries):
     def intervene(
         self, session: Session, change: AnyIntervention, policy: Policy, *, now: float
     ) -> None:
-        run, after, known = session.run, session.number, session.stories
+        run = session.run
+        after = session.number
+        known = session.stories
         state = change.applied(session.state, policy)
         if state == session.state:
             return

@@ -103,8 +103,10 @@ class RunLock:
         """
         from ralphloop.proc.process_table import started_at
 
-        pid, host = os.getpid(), os.uname().nodename
-        began, here = started_at(pid) or 0.0, str(directory.parent)
+        pid = os.getpid()
+        host = os.uname().nodename
+        began = started_at(pid) or 0.0
+        here = str(directory.parent)
         self.holder = Holder(run, "script", pid, host, now, pid_started=began, project=here)
         places = _places(directory, shared=shared)
         if lane:
@@ -168,7 +170,8 @@ def hook_turn(
     try:
         yield holder
     finally:
-        is_over, is_ours = not goes_on(), live_holder(directory, now) == holder
+        is_over = not goes_on()
+        is_ours = live_holder(directory, now) == holder
         for place in held:
             if is_over and read_holder(place) == holder:  # our directory itself may be gone
                 (place / HOLDER_NAME).unlink(missing_ok=True)
@@ -197,7 +200,8 @@ def neighbours(directory: Path, now: float) -> Iterator[Holder]:
 
 
 def _overlaps(holder: Holder, directory: Path) -> bool:
-    theirs, ours = Path(holder.project), directory.parent
+    theirs = Path(holder.project)
+    ours = directory.parent
     return theirs.is_relative_to(ours) or ours.is_relative_to(theirs)
 
 
@@ -256,7 +260,8 @@ def _take_all(
     places: Mapping[Path, bool], asking: Holder, *, now: float, patience_s: float = 0.0
 ) -> tuple[dict[Path, KernelLock], tuple[str, ...]]:
     """Take every place and sign where we are alone, or take none; and what was ended."""
-    held, here = dict[Path, KernelLock](), Path(asking.project, RALPH_DIR)
+    held = dict[Path, KernelLock]()
+    here = Path(asking.project, RALPH_DIR)
     with ExitStack() as otherwise:
         for place, shared in places.items():
             held[place] = _take(place, asking, now=now, patience_s=patience_s, shared=shared)
@@ -303,7 +308,8 @@ def _take(
         if lock is not None:
             return lock
         # Turns of a session are over soon; a run in script mode is not worth waiting for.
-        holder, here = live_holder(place, now), Path(asking.project, RALPH_DIR)
+        holder = live_holder(place, now)
+        here = Path(asking.project, RALPH_DIR)
         if time.monotonic() >= deadline or (holder and not holder.is_lease):
             if holder is None and not shared and place != here:
                 holder = next(neighbours(here, now), None)  # one of those that share it
@@ -327,7 +333,8 @@ def _held_by(holder: Holder | None, asking: Holder) -> LockedError:
             "another run holds this project (it has not given its name)",
             "Wait a moment and try again; `ralph status` shows what runs.",
         )
-    elsewhere, since = holder.project not in ("", asking.project), told_iso(holder.since)
+    elsewhere = holder.project not in ("", asking.project)
+    since = told_iso(holder.since)
     if holder.is_lease:
         who = f"a loop inside agent session {holder.session} (run {holder.run}, since {since})"
         step = "Say /cancel-ralph in that session, or wait: without a sign of life it gives up at "

@@ -157,13 +157,15 @@ class Queries(Database):
         if saved is not None:
             kept = read(msgspec.json.decode(saved["state"]), RunState)
             state = msgspec.structs.replace(kept, breaker=state.breaker, stories=stories)
+        if not state.available_at:  # earlier versions kept it beside the state
+            known = dict(self.meta(QUOTA_KEY.format(run)) or {})
+            state = msgspec.structs.replace(state, available_at=known)
         return Session(
             run=run,
             state=state,
             frozen=frozen,
             desk=read(self.meta(PARTS[Desk].format(run)) or {}, Desk),
             number=self.next_number(run) - 1,
-            quota=dict(self.meta(QUOTA_KEY.format(run)) or {}),
         )
 
     def circuit(self) -> BreakerState:
@@ -201,7 +203,8 @@ class Queries(Database):
         self, run: str, *, after: int = 0, limit: int = 100, brief: bool = False
     ) -> list[IterationRecord]:
         """Iterations in order; `brief` leaves out the two long columns."""
-        columns, page = self._brief if brief else "*", "WHERE run = ? AND n > ? ORDER BY n LIMIT ?"
+        columns = self._brief if brief else "*"
+        page = "WHERE run = ? AND n > ? ORDER BY n LIMIT ?"
         return self._all(IterationRecord, page, run, after, limit, columns=columns)
 
     def every_iteration(self, run: str, *, brief: bool = False) -> Iterator[IterationRecord]:
@@ -307,7 +310,8 @@ class Queries(Database):
         return landing | {n: (False, at) for n, _, at in rows if n not in landing}
 
     def _event(self, row: sqlite3.Row) -> LoopEvent:
-        what, n = event_of(row["type"], msgspec.json.decode(row["data"])), row["iteration"]
+        what = event_of(row["type"], msgspec.json.decode(row["data"]))
+        n = row["iteration"]
         if isinstance(what, IterationFinished) and (kept := self.iteration(row["run"], n)):
             what = msgspec.structs.replace(what, iteration=kept.record, spent=kept)
         return LoopEvent(run=row["run"], at=row["at"], what=what, iteration=n, seq=row["seq"])
@@ -350,5 +354,6 @@ class JournalReader(Queries):
         """True the first time, and whenever something was written since the last call."""
         row = self.row("PRAGMA data_version")
         version = row[0] if row else None
-        is_new, self._seen = version != self._seen, version
+        is_new = version != self._seen
+        self._seen = version
         return is_new

@@ -50,7 +50,8 @@ class Seal:
         self._moved = 0
         self._newest: dict[str, tuple[tuple[object, ...], int]] = {}  # by table, with its value
         self._touched = self._is_ours = False
-        self._seq, self._sum = 0, 0
+        self._seq = 0
+        self._sum = 0
         self._outside: int | None = None  # the head's file, kept open while we write
 
     def belief(self) -> Belief:
@@ -70,7 +71,8 @@ class Seal:
             return None  # from before there were any
         if row is None or not self._key or not isinstance(row[1], bytes):
             return None
-        seq, total = int(row[0]), int.from_bytes(row[1], "big")
+        seq = int(row[0])
+        total = int.from_bytes(row[1], "big")
         return (seq, total) if self._mac(seq, total) == row[2] else None
 
     def _present(self) -> list[str]:
@@ -135,7 +137,8 @@ class Seal:
         found = self._signed()
         self._is_ours = found is not None
         self._seq, self._sum = found or (0, 0)
-        self._moved, self._touched = 0, False
+        self._moved = 0
+        self._touched = False
 
     def finish(self) -> None:
         """At its end: sign the new sum, unless the old one was not ours."""
@@ -146,13 +149,15 @@ class Seal:
         """Sign everything as it is now; inside of a transaction."""
         if self._key:
             self._sign(max(self._seq, self._known()) + 1, self._counted())
-            self._touched, self._is_ours = False, True
+            self._touched = False
+            self._is_ours = True
 
     def _sign(self, seq: int, total: int) -> None:
         signed = (seq, total.to_bytes(_SIZE, "big"), self._mac(seq, total))
         sql = "INSERT OR REPLACE INTO seal (id, seq, total, mac) VALUES (1, ?, ?, ?)"
         self._db.execute(sql, signed)
-        self._seq, self._sum = seq, total
+        self._seq = seq
+        self._sum = total
 
     def publish(self) -> None:
         """After a transaction that is safe on disk: nobody may come back with less."""

@@ -123,7 +123,8 @@ def progress_text(run: str, n: int, entry: AddProgress) -> str:
 def _plain(text: str, longest: int) -> str:
     """Bounded, without secrets that a story's own text holds; most texts cannot hold any."""
     text = _bounded(text, longest)
-    words, lowered = text.split(), text.lower()
+    words = text.split()
+    lowered = text.lower()
     is_odd = any(len(word) >= _ODD and any(map(str.isdigit, word)) for word in words)
     is_named = any(word in lowered for word in ("pass", "secret", "token", "key", "://"))
     if not (is_odd or is_named):
@@ -150,7 +151,8 @@ def add_progress(path: Path, run: str, n: int, entry: AddProgress, *, root: Path
     It survives a power cut once `atomic.sync_file` was called; until then it is owed.
     """
     try:
-        text, tail = progress_text(run, n, entry).encode(), progress_tail(path)
+        text = progress_text(run, n, entry).encode()
+        tail = progress_tail(path)
         if missing := _missing_part(text, tail):
             append(path, missing, within=root)
     except RalphError as error:
@@ -177,7 +179,8 @@ def archive_progress(path: Path, tasks: Iterable[str], archive: Path, *, now: fl
 
 def _missing_part(text: bytes, tail: bytes) -> bytes:
     """What of the entry is not at the end of the file yet; it is known by its run and iteration."""
-    name, at = text[text.index(b" (") : text.index(b"\n") + 1], len(tail)
+    name = text[text.index(b" (") : text.index(b"\n") + 1]
+    at = len(tail)
     while (at := tail.rfind(name, 0, at)) >= 0:
         start = tail.rfind(b"\n", 0, at) + 1
         if _HEADER.fullmatch(tail, start, at):  # elsewhere it is only spoken of

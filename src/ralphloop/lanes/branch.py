@@ -33,7 +33,9 @@ class MadeBranch(Value, kw_only=True):
 
 def make_branch(repo: Repository, wanted: Iterable[str], tip: str) -> MadeBranch:
     """Make the first of these names that git takes a branch at this commit, or find it there."""
-    git, problem, first = repo.git.writing(), "", ""
+    git = repo.git.writing()
+    problem = ""
+    first = ""
     for name in wanted:
         ref = f"refs/heads/{name}"
         if repo.commit_of(ref) == tip:
@@ -49,15 +51,18 @@ def make_branch(repo: Repository, wanted: Iterable[str], tip: str) -> MadeBranch
 
 def keep_up(yard: Yard) -> None:
     """Look at what somebody did to the branch since it was moved last, and say what follows."""
-    checkout, book = yard.checkout, yard.book
-    branch, git = f"refs/heads/{book.branch}", checkout.git
-    ours, theirs = yard.tip(), checkout.commit_of(branch)
+    checkout = yard.checkout
+    book = yard.book
+    branch = f"refs/heads/{book.branch}"
+    git = checkout.git
+    ours = yard.tip()
+    theirs = checkout.commit_of(branch)
     if not checkout.commit_of(book.kept_at):
         git.writing().run("update-ref", book.kept_at, ours)
     if theirs == ours:
         return
     if not theirs:
-        made = make_branch(checkout, [book.branch, *branches_for(checkout, yard.runner.run)], ours)
+        made = make_branch(checkout, [book.branch, *branches_for(checkout, yard.run.id)], ours)
         yard.lands_on(made.name)
         again = "it" if made.name == book.branch else made.name
         told = f"the branch {book.branch} was deleted by somebody"
@@ -70,7 +75,7 @@ def keep_up(yard: Yard) -> None:
         said = some([one_line(name, 80) for name in names], _NAMED)
         yard.say(f"{book.branch} has commits of somebody else, stories land on top: {said}")
         stand(yard.landing, theirs)
-        yard.runner.forget()
+        yard.workspace.touched()
     else:
         _go_on_beside(yard, ours, _was_moved(yard, theirs, ours))
 
@@ -100,8 +105,9 @@ def _was_moved(yard: Yard, theirs: str, ours: str) -> str:
 
 def _go_on_beside(yard: Yard, tip: str, why: str) -> None:
     """Leave the branch to whoever has it and land on another one, which begins at this commit."""
-    checkout, book = yard.checkout, yard.book
-    names = [name for name in branches_for(checkout, yard.runner.run) if name != book.branch]
+    checkout = yard.checkout
+    book = yard.book
+    names = [name for name in branches_for(checkout, yard.run.id) if name != book.branch]
     made = make_branch(checkout, names, tip)
     yard.keep(left=(*book.left, book.branch))
     yard.lands_on(made.name)
@@ -121,8 +127,11 @@ def land(yard: Yard) -> None:
 
 def move(yard: Yard, commit: str, told: str) -> None:
     """Move the branch and our ref to a commit; beside it where it is not ours to move."""
-    checkout, book, tip = yard.checkout, yard.book, yard.tip()
-    branch, git = f"refs/heads/{book.branch}", checkout.git
+    checkout = yard.checkout
+    book = yard.book
+    tip = yard.tip()
+    branch = f"refs/heads/{book.branch}"
+    git = checkout.git
     theirs = checkout.commit_of(branch)
     if theirs == commit:  # an earlier process came this far
         git.writing().run("update-ref", book.kept_at, commit)

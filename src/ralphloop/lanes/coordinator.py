@@ -6,7 +6,7 @@ circuit) the others know.  A decision to end lets those in flight end their iter
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -16,19 +16,26 @@ from ralphloop.core.planning import IDLE, Plan, assign, room_for
 from ralphloop.core.policy import HOUR, reached
 from ralphloop.errors import GitDisturbed, InputError, RalphError
 from ralphloop.lanes.branch import keep_up
-from ralphloop.lanes.landing import concluded, stopped
+from ralphloop.lanes.landing import land_iteration, stopped
 from ralphloop.lanes.meanwhile import Edits, watch
 from ralphloop.lanes.stash import hear_of_stashes
 from ralphloop.lanes.yard import Lane, Yard, mend_landing, mend_lane, take_up
 from ralphloop.loop.agent import run_agent
 from ralphloop.loop.begin import Round, begin
 from ralphloop.loop.judging import Judgement, judge
-from ralphloop.loop.loop import NOT_NOW, by_name, listed, not_again, saw_verify
+from ralphloop.loop.loop import (
+    NOT_NOW,
+    cool_down_circuit,
+    final_decision,
+    reason_to_stop,
+    reload_stories,
+    run_verify_before_first_start,
+)
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.runner import Runner
+from ralphloop.loop.run import Run
 from ralphloop.loop.steadily import Disturbance, steadily
 from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
-from ralphloop.proc.steps import Steps, beside, short
+from ralphloop.proc.threads import short
 from ralphloop.repo.preflight import no_room
 
 _NO_ROOM_S = 5.0
@@ -44,14 +51,16 @@ class _Over(Exception):
         self.decision = decision
 
 
-def keeps_to_its_share(runner: Runner) -> bool:
+def keeps_to_its_share(run: Run) -> bool:
     """Whether every agent can be told how much money it may spend."""
-    return all(worker.agent.name == "claude" for worker in runner.setup.workers)
+    return all(worker.agent.name == "claude" for worker in run.setup.workers)
 
 
 class Coordinator:
     def __init__(self, yard: Yard) -> None:
-        self.yard, self.runner = yard, yard.runner
+        self.yard = yard
+        self._run = yard.run
+        self._landing = yard.workspace
         self._queue = asyncio.Lock()  # the landing tree: first come, first landed
         self._queued = 0
         self._tasks: dict[asyncio.Task[Decision | None], Lane] = {}
@@ -70,8 +79,7 @@ class Coordinator:
                     end = await self._next()
                 if not self._tasks:
                     mend_landing(self.yard)
-                    self.runner.read = None
-                    if (named := by_name(self.runner, end or IDLE)) is not IDLE:
+                    if (named := final_decision(self._run, self._landing, end or IDLE)) is not IDLE:
                         return named
                     continue  # a story turned out to be open
                 done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -80,13 +88,13 @@ class Coordinator:
                 end = next((decision for task in done if (decision := task.result())), end)
         finally:
             if self._tasks:  # an error of one lane: the others end with their iteration
-                self.runner.stop.request("another lane met an error")
+                self._run.stop.request("another lane met an error")
                 await asyncio.wait(self._tasks)
                 self._tasks.clear()
 
     async def _next(self) -> Decision | None:
         """Start what can start; held where what comes before that cannot be written down."""
-        disturbance = Disturbance(self.runner)
+        disturbance = Disturbance(self._run)
         try:
             while True:
                 try:
@@ -99,7 +107,7 @@ class Coordinator:
                     if decision := await self._held(full):
                         return decision
                     continue
-                await beside(disturbance.sit_out(disturbed))
+                await disturbance.sit_out(disturbed)
         finally:
             disturbance.over()
 
@@ -108,7 +116,7 @@ class Coordinator:
         if decision := await self._before():
             return decision
         while (stories := self._listed()) is None:
-            if decision := await hold(self.runner, "the story file cannot be read"):
+            if decision := await hold(self._run, self._landing, "the story file cannot be read"):
                 return decision
         for story in self.plan(stories).starts:
             lane = await asyncio.to_thread(self._free_lane, story.id)
@@ -118,19 +126,23 @@ class Coordinator:
 
     async def _before(self) -> Decision | None:
         """What stops or delays the next start, for all lanes alike."""
-        runner = self.runner
-        handle_requests(runner)
+        run = self._run
+        workspace = self._landing
+        run.beat()
+        handle_requests(run, workspace)
         if not self._queue.locked():  # what lands now looks for itself
             mend_landing(self.yard)
             keep_up(self.yard)
         while True:
-            if decision := not_again(runner) or await wait_if_needed(runner):
+            cool_down_circuit(run)
+            if decision := reason_to_stop(run, workspace) or await wait_if_needed(run, workspace):
                 return decision
-            outage, self._outage = self._outage, None
-            if outage and (decision := await wait_after(runner, outage)):
+            outage = self._outage
+            self._outage = None
+            if outage and (decision := await wait_after(run, workspace, outage)):
                 return decision
-            if (until := all_away(runner)) is not None:
-                if decision := await wait_for_agent(runner, until):
+            if (until := all_away(run)) is not None:
+                if decision := await wait_for_agent(run, workspace, until):
                     return decision
                 continue
             if not (low := self._no_room()):
@@ -140,33 +152,37 @@ class Coordinator:
 
     def _listed(self) -> StoryList | None:
         """The stories as the landing tree has them; while something lands, as they were before."""
-        runner = self.runner
+        run = self._run
+        workspace = self._landing
         with suppress(InputError):
             if not self._queue.locked():
                 self._edits.take_over()
-                self._stories = listed(runner)
-        return runner.as_known(self._stories)
+                self._stories = reload_stories(run, workspace)
+        return run.as_known(self._stories)
 
     def plan(self, stories: StoryList) -> Plan:
         """Which stories start now, and why others wait."""
-        runner, flying = self.runner, [lane.busy for lane in self._tasks.values()]
-        count, most = self.yard.book.count, runner.config.limits.calls_per_hour
+        run = self._run
+        flying = [lane.busy for lane in self._tasks.values()]
+        count = self.yard.book.count
+        most = run.config.limits.calls_per_hour
         room = room_for(
-            runner.limits,
-            runner.totals(),
+            run.limits,
+            run.totals(),
             lanes=count,
             flying=[lane.took for lane in self._tasks.values()],
-            dearest=runner.journal.dearest(),
-            capped=keeps_to_its_share(runner),
+            dearest=run.journal.dearest(),
+            capped=keeps_to_its_share(run),
         )
         if most:
-            room = min(room, most - runner.journal.starts_since(runner.clock() - HOUR))
-        only = runner.setup.options.only
-        return assign(stories, runner.session.stories, flying=flying, room=room, only=only)
+            room = min(room, most - run.journal.starts_since(run.clock() - HOUR))
+        only = run.setup.options.only
+        return assign(stories, run.session.stories, flying=flying, room=room, only=only)
 
     def _free_lane(self, story: str) -> Lane:
         """The lane that holds the story's work, else an idle one, one without work first."""
-        yard, busy = self.yard, {lane.number for lane in self._tasks.values()}
+        yard = self.yard
+        busy = {lane.number for lane in self._tasks.values()}
         held = yard.book.lane_of(story)
         if held and held not in busy:
             return yard.lane(held)
@@ -184,17 +200,19 @@ class Coordinator:
 
     async def _work(self, lane: Lane, story: Story) -> Decision | None:
         """One start of the agent in a lane, to its landing; a decision where it ends the run."""
-        runner, judged = lane.runner, None
-        runner.share = lambda left: self.share(lane, left)
+        run = self._run
+        workspace = lane.workspace
+        judged: Judgement | None = None
+        workspace.reserve_money = lambda left: self.share(lane, left)
         try:
             await self._with_room(lane, lambda: take_up(self.yard, lane, story))
-            await beside(saw_verify(runner, story))
-            if runner.stop.requested:
-                return runner.interrupted
+            await run_verify_before_first_start(run, workspace, story)
+            if run.stop.requested:
+                return run.interrupted
             begun = await self._with_room(lane, lambda: short(lambda: self._begun(lane, story)))
-            result = await run_agent(runner, begun)
+            result = await run_agent(run, workspace, begun)
             await self._with_room(lane, lambda: self._put_right(lane, begun))
-            judged = await self._with_room(lane, lambda: judge(runner, begun, result))
+            judged = await self._with_room(lane, lambda: judge(run, workspace, begun, result))
             lane.took = judged.step.spent
             lane.share = lane.took.cost_usd
             decision = await self._concluded(lane, judged)
@@ -202,17 +220,19 @@ class Coordinator:
             return stopped(self.yard, lane, judged, over.decision) if judged else over.decision
         finally:
             lane.share = lane.took = None
-        if judged.step.analysis.outcome.is_infrastructure and not runner.stop.requested:
+        if judged.step.analysis.outcome.is_infrastructure and not run.stop.requested:
             self._outage = judged
         return decision
 
     def _begun(self, lane: Lane, story: Story) -> Round:
         """The start of an agent, written ahead, with what is outside of its lane."""
-        runner = lane.runner
+        run = self._run
+        workspace = lane.workspace
         if lane.begun is None:
-            lane.begun = begin(runner, story, runner.as_known(runner.story_list()))
+            lane.begun = begin(run, workspace, story, run.as_known(workspace.story_list()))
         watch(self.yard, lane, lane.begun)
-        begun, lane.begun = lane.begun, None
+        begun = lane.begun
+        lane.begun = None
         return begun
 
     def _no_room(self, said: object = "") -> str:
@@ -225,18 +245,18 @@ class Coordinator:
         found = mend_lane(self.yard, lane)
         if found:
             lost = lane.lost
-            lane.runner.left_lane = lambda: lost
+            lane.workspace.left_lane = lambda: lost
         if self._lands is None or self._lands is lane:
             found = mend_landing(self.yard) or found
         self._mends += found
         return found and self._mends <= _MOST_MENDS
 
-    def _put_right(self, lane: Lane, begun: Round) -> Steps[None]:
+    async def _put_right(self, lane: Lane, begun: Round) -> None:
         """Put right what is not this agent's doing, before anything of it is measured."""
         self._mend(lane)
-        yield from hear_of_stashes(self.yard, lane, begun.stashes)
+        await hear_of_stashes(self.yard, lane, begun.stashes)
 
-    async def _with_room(self, lane: Lane, steps: Callable[[], Steps[_T]]) -> _T:
+    async def _with_room(self, lane: Lane, steps: Callable[[], Awaitable[_T]]) -> _T:
         """Take steps that can be begun again until there was room: a full disk makes checks red.
 
         They are also begun again where somebody deleted a tree that they work in.
@@ -249,7 +269,7 @@ class Coordinator:
                     raise _Over(decision)
             met_before = self._met_full
             try:
-                came = await beside(steadily(self.runner, steps))
+                came = await steadily(self._run, steps)
             except (RalphError, OSError) as error:
                 if not self._no_room(said := error) and not self._mend(lane):
                     raise
@@ -262,43 +282,46 @@ class Coordinator:
 
     async def _held(self, full: str) -> Decision | None:
         """Wait a little for room; where not even that can be written down, all the same."""
-        runner, decision, reason = self.runner, None, f"{full}; {_ROOM_HELPS}"
-        is_new = reason != runner.held_for
+        run = self._run
+        workspace = self._landing
+        decision = None
+        reason = f"{full}; {_ROOM_HELPS}"
+        is_new = reason != run.held_for
         try:
-            decision = await hold(runner, reason)
-            decision = decision or reached(runner.limits.of_time, runner.totals(), runner.clock())
+            decision = await hold(run, workspace, reason)
+            decision = decision or reached(run.limits.of_time, run.totals(), run.clock())
         except RalphError:
             if is_new:  # it can be said, but not written
-                runner.sink(runner.made(Waiting(kind="pause", reason=reason)))
+                run.sink(run.new_event(Waiting(kind="pause", reason=reason)))
             await asyncio.sleep(_NO_ROOM_S)
-        return runner.interrupted if runner.stop.requested else decision
+        return run.interrupted if run.stop.requested else decision
 
     async def _concluded(self, lane: Lane, judged: Judgement) -> Decision | None:
         """Write it down; where it would pass, in its turn and where it lands."""
-        runner, begun = self.runner, judged.begun
+        run = self._run
+        workspace = self._landing
+        begun = judged.begun
         if judged.cut_short:
-            raise _Over(runner.interrupted)
+            raise _Over(run.interrupted)
         if not judged.step.verdict.passed:
             return await self._written(lane, judged)
         story = begun.story.id if begun.story else ""
         told = Landing(story=story, lane=lane.number, ahead=self._queued)
         self._queued += 1
 
-        def tell() -> Steps[None]:  # as a step that can be begun again
-            runner.emit(told, begun.number)
-            yield from ()
+        async def tell() -> None:  # as a step that can be begun again
+            run.emit(told, begun.number)
 
         try:
             await self._with_room(lane, tell)
             async with self._queue:
                 self._lands = lane
-                if runner.stop.requested:
-                    raise _Over(runner.interrupted)
+                if run.stop.requested:
+                    raise _Over(run.interrupted)
                 decision = await self._written(lane, judged)
                 mend_landing(self.yard)
-                runner.read = None
-                runner.publish()
-                self._stories = runner.story_list()
+                workspace.publish(run)
+                self._stories = workspace.story_list()
         finally:
             self._queued -= 1
             if self._lands is lane:
@@ -306,10 +329,10 @@ class Coordinator:
         return decision
 
     async def _written(self, lane: Lane, judged: Judgement) -> Decision | None:
-        decision = await self._with_room(lane, lambda: concluded(self.yard, lane, judged))
+        decision = await self._with_room(lane, lambda: land_iteration(self.yard, lane, judged))
         if decision is None:
-            raise _Over(self.runner.interrupted)
+            raise _Over(self._run.interrupted)
         if decision.word is ExitDecision.INTERRUPTED:
-            return self.runner.interrupted if self.runner.stop.requested else None
+            return self._run.interrupted if self._run.stop.requested else None
         # That nothing is left to do is found out when nobody works.
         return None if decision.word in NOT_NOW else decision

@@ -14,7 +14,7 @@ from ralphloop.atomic import kill_point
 from ralphloop.core.events import StoryReturned
 from ralphloop.core.interventions import VerifyRan
 from ralphloop.core.iteration import AddProgress, CommitStory
-from ralphloop.core.model import CheckStatus, Decision, Rejection, Story
+from ralphloop.core.model import CheckStatus, Decision, LandingConflict, Story
 from ralphloop.core.run_state import LaneNote, Standing, VerifySeen
 from ralphloop.core.step import step
 from ralphloop.errors import RepositoryError
@@ -28,9 +28,10 @@ from ralphloop.lanes.yard import Lane, Yard, keep_inner, ready, saved
 from ralphloop.loop.begin import Round
 from ralphloop.loop.effects import apply_effects, made_for
 from ralphloop.loop.judging import Judgement, Measurement, judge, learn_from, record
-from ralphloop.loop.loop import TO_BE_CHECKED, has_passed, what_it_showed
-from ralphloop.loop.runner import Runner
-from ralphloop.proc.steps import Steps, aside
+from ralphloop.loop.loop import TO_BE_CHECKED, announce_story_result, what_it_showed
+from ralphloop.loop.run import Run
+from ralphloop.loop.workspace import Workspace
+from ralphloop.proc.threads import in_thread
 from ralphloop.repo.git import printable
 from ralphloop.repo.merge import entries
 from ralphloop.repo.preflight import no_room
@@ -60,38 +61,41 @@ def landed_since(repo: Repository, base: str, tip: str) -> list[tuple[str, str]]
     return found
 
 
-def concluded(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Decision | None]:
+async def land_iteration(yard: Yard, lane: Lane, judged: Judgement) -> Decision | None:
     """Land an iteration where it would pass; None where the landing's own checks were cut short.
 
     It can be begun again after any error: what is written down is not decided a second time.
     """
-    number, is_written = judged.begun.number, decided(lane, judged)
+    number = judged.begun.number
+    is_written = decided(lane, judged)
     if not is_written:
         if judged.step.verdict.passed:
-            judged = yield from tried_on_the_newest(yard, lane, judged)
+            judged = await tried_on_the_newest(yard, lane, judged)
             if judged.cut_short:
                 return None
-        lane.written = record(lane.runner, judged)
+        lane.written = record(yard.run, judged)
     judged = lane.written or judged
-    done, has_landed = judged.step, judged.step.verdict.passed
-    runner = yard.runner if has_landed else lane.runner
+    done = judged.step
+    has_landed = judged.step.verdict.passed
+    run = yard.run
+    workspace = yard.workspace if has_landed else lane.workspace
     if not is_written:
         if has_landed:
-            add_earlier(runner, number, done.story)
-            runner.where_kept = partial(_where_kept, yard, lane, number)
+            add_earlier(run, workspace, number, done.story)
+            workspace.where_kept = partial(_where_kept, yard, lane, number)
         kill_point("landing.recorded")
-        yield from apply_effects(runner, number, done.effects)
-    for owing in yard.journal.owed_effects(runner.run):
+        await apply_effects(run, workspace, number, done.effects)
+    for owing in yard.journal.owed_effects(run.id):
         if owing.n == number:
-            yield from again(yard, owing)
-    learn_from(runner, judged)
+            await again(yard, owing)
+    learn_from(run, workspace, judged)
     if has_landed:
-        has_passed(runner, judged.begun.story, number)
+        announce_story_result(run, judged.begun.story, number)
     back = judged.evidence.returned
     if back is not None:
-        returns = runner.session.story(done.story).returns
+        returns = run.session.story(done.story).returns
         told = StoryReturned(story=done.story, lane=lane.number, reason=back.words, returns=returns)
-        runner.emit(told, number)
+        run.emit(told, number)
     settle(yard, lane.number, done.story, number)
     return done.decision
 
@@ -103,13 +107,13 @@ def decided(lane: Lane, judged: Judgement) -> bool:
 
 def settle(yard: Yard, number: int, story: str, iteration: int) -> None:
     """A story that is done with its lane gives it back; landed work needs no ref any more."""
-    standing = yard.runner.session.story(story).standing
+    standing = yard.run.session.story(story).standing
     if standing is Standing.PASSED:
-        ref = ref_name(yard.runner.run, iteration, "lanes")
+        ref = ref_name(yard.run.id, iteration, "lanes")
         if not _left_behind(yard.landing.repo, ref):
             yard.landing.git.attempt("update-ref", "-d", ref)
         if yard.note(number).story == story:
-            keep_inner(yard, yard.lane(number), f"{yard.runner.run}-{iteration}")
+            keep_inner(yard, yard.lane(number), f"{yard.run.id}-{iteration}")
     if standing in (Standing.PASSED, Standing.SET_ASIDE) and yard.note(number).story == story:
         yard.write(number, story="")
 
@@ -125,18 +129,20 @@ def _left_behind(repo: Repository, ref: str) -> bool:
 
 def _where_kept(yard: Yard, lane: Lane, number: int) -> str:
     """Where a person finds what a commit leaves out of a lane's work, in words."""
-    run, note, repo = yard.runner.run, yard.note(lane.number), lane.place.repo
+    run = yard.run.id
+    note = yard.note(lane.number)
+    repo = lane.place.repo
     kept = [f"git show {ref_name(run, number, 'lanes')}"]
     where = yard.directory / inner.KEPT / f"{run}-{number}"
     made = inner.made_inside(repo, note.base or repo.head() or "HEAD")
     return some([*kept, *(printable(str(where / path)) for path in made)], _NAMED)
 
 
-def tried_on_the_newest(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]:
+async def tried_on_the_newest(yard: Yard, lane: Lane, judged: Judgement) -> Judgement:
     """The same, tried again where somebody committed on the branch while it was checked there."""
     keep_up(yard)
     for _ in range(_MOST_TRIES):
-        done = yield from tried_to_land(yard, lane, judged)
+        done = await tried_to_land(yard, lane, judged)
         keep_up(yard)
         if done.cut_short or not done.step.verdict.passed:
             break
@@ -145,44 +151,48 @@ def tried_on_the_newest(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judg
     return done
 
 
-def tried_to_land(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]:
+async def tried_to_land(yard: Yard, lane: Lane, judged: Judgement) -> Judgement:
     """The same iteration, judged on top of everything that has landed."""
-    landing, note, number = yard.runner, yard.note(lane.number), judged.begun.number
+    run = yard.run
+    landing = yard.workspace
+    note = yard.note(lane.number)
+    number = judged.begun.number
     tip = yard.tip()
-    work = yield from saved(yard, lane, ref_name(landing.run, number, "lanes"))
+    work = await saved(yard, lane, ref_name(run.id, number, "lanes"))
     yard.write(lane.number, work=work)
     lane.left = judged.measured.after.tree
-    yield from aside(lambda _: stand(yard.landing, tip))
-    landing.forget()
-    before, stories = landing.tree(), landing.story_list()
+    await in_thread(lambda _: stand(yard.landing, tip))
+    landing.touched()
+    before = landing.tree()
+    stories = landing.story_list()
     landed = landed_since(yard.landing.repo, note.base, tip)
     seen = judged.begun.state.verify_before
     if landed and seen is not None:
-        seen = yield from _seen_without(landing, judged.begun.story, seen)
-        yield from aside(lambda _: stand(yard.landing, tip))  # it may have left files behind
-        landing.seen = None
+        seen = await _seen_without(run, landing, judged.begun.story, seen)
+        await in_thread(lambda _: stand(yard.landing, tip))  # it may have left files behind
+        landing.touched()
     state = replace(judged.begun.state, start_tree=before.tree, start_head=tip, verify_before=seen)
     begun = replace(  # as if its story had begun with what has landed
         judged.begun,
         before=before,
         state=state,
         stories=stories,
-        list_bytes=landing.read[0] if landing.read else b"",
+        list_bytes=landing.story_bytes(),
     )
-    ref = ref_name(landing.run, number, "lanes")
-    conflicts = yield from aside(lambda _: put_onto(yard.landing, work, ref=ref))
+    ref = ref_name(run.id, number, "lanes")
+    conflicts = await in_thread(lambda _: put_onto(yard.landing, work, ref=ref))
     kill_point("landing.put")
     if conflicts:
         files = some(names(conflicts), _NAMED)
         words = told(conflicts, name_of(yard.landing.repo, work))
         here = replace(judged, begun=begun)
-        return _returned(landing, here, landed, words, "conflict with", f" in {files}")
-    yield from aside(lambda _: bring_inner(lane.place, yard.landing, note.base))
-    problem = yield from ready(yard, yard.landing)
+        return _returned(run, here, landed, words, "conflict with", f" in {files}")
+    await in_thread(lambda _: bring_inner(lane.place, yard.landing, note.base))
+    problem = await ready(yard, yard.landing)
     marked = unsolved(yard.landing) if note.work else ""  # it was put onto something before
     landing.remarks = (*landing.remarks, *_given_up(yard.landing.repo, note, work))
     look = partial(_look, landing, begun, judged, marked or problem)
-    done = yield from judge(landing, begun, judged.result, look)
+    done = await judge(run, landing, begun, judged.result, look)
     kill_point("landing.judged")
     if not done.step.verdict.passed and (full := no_room(yard.landing.root)):
         raise RepositoryError(full, "Make room, then: ralph run --continue")  # nobody's fault
@@ -191,7 +201,7 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judgement) -> Steps[Judgement]
         return done
     failing = some(red or ["setup"], _NAMED)
     words = _TOGETHER.format(red=failing)
-    return _returned(landing, done, landed, words, f"{failing} fails together with")
+    return _returned(run, done, landed, words, f"{failing} fails together with")
 
 
 def _given_up(repo: Repository, note: LaneNote, work: str) -> Iterator[str]:
@@ -204,22 +214,25 @@ def _given_up(repo: Repository, note: LaneNote, work: str) -> Iterator[str]:
                 yield given_up(one, name_of(repo, before))
 
 
-def _seen_without(landing: Runner, story: Story | None, known: VerifySeen) -> Steps[VerifySeen]:
+async def _seen_without(
+    run: Run, landing: Workspace, story: Story | None, known: VerifySeen
+) -> VerifySeen:
     """What the story's own command shows on everything that landed, before its work is there."""
     if story is None or story.verify != known.argv or known.status is CheckStatus.PASSED:
         return known
-    ran = yield from landing.run_checks((), verify=story.verify)
+    ran = await landing.run_checks(run, (), verify=story.verify)
     if not ran:
         return known  # stopped: so will the checks be
     seen = what_it_showed(known.argv, ran[0])
-    landing.intervene(VerifyRan(story=story.id, seen=seen))
+    run.intervene(VerifyRan(story=story.id, seen=seen))
     return seen
 
 
-def _look(landing: Runner, begun: Round, judged: Judgement, problem: str) -> Measurement:
+def _look(landing: Workspace, begun: Round, judged: Judgement, problem: str) -> Measurement:
     """What is measured where it lands: the tree there, all else as the lane showed it."""
-    landing.seen = None
-    after, remarks = landing.tree(), landing.remarks
+    landing.touched()
+    after = landing.tree()
+    remarks = landing.remarks
     landing.remarks = ()
     evidence = replace(
         judged.evidence,
@@ -237,7 +250,7 @@ def _look(landing: Runner, begun: Round, judged: Judgement, problem: str) -> Mea
 
 
 def _returned(
-    landing: Runner,
+    run: Run,
     judged: Judgement,
     landed: Sequence[tuple[str, str]],
     to_do: str,
@@ -249,48 +262,52 @@ def _returned(
     lines = [f"- {did}" for _, did in landed[-_NAMED:]]
     said = "\n".join(["While you worked, this landed on the branch:", *lines, to_do])
     met = some(others, _NAMED) or "what landed meanwhile"
-    back = Rejection(words=f"{words} {met}{rest}", told=said, others=others)
-    evidence, state = replace(judged.evidence, returned=back), landing.session.state
-    done = step(state, judged.begun.start, judged.result, evidence, landing.policy)
+    back = LandingConflict(words=f"{words} {met}{rest}", told=said, others=others)
+    evidence = replace(judged.evidence, returned=back)
+    state = run.session.state
+    done = step(state, judged.begun.start, judged.result, evidence, run.policy)
     return replace(judged, evidence=evidence, before=state, step=done)
 
 
-def add_earlier(landing: Runner, number: int, story: str) -> None:
+def add_earlier(run: Run, landing: Workspace, number: int, story: str) -> None:
     """The entries of the story's earlier starts, before the one that landed."""
-    root = landing.setup.project.root
-    for done in landing.journal.story_iterations(landing.run, story):
+    root = landing.project.root
+    for done in run.journal.story_iterations(run.id, story):
         for effect in done.effects if done.n < number else ():
             if isinstance(effect, AddProgress):
-                add_progress(root / PROGRESS_VIEW, landing.run, done.n, effect, root=root)
+                add_progress(root / PROGRESS_VIEW, run.id, done.n, effect, root=root)
 
 
-def again(yard: Yard, owing: IterationRecord) -> Steps[None]:
+async def again(yard: Yard, owing: IterationRecord) -> None:
     """Do what an iteration owes, where it passed in the state that was checked."""
-    landing, place, number = yard.runner, yard.landing, yard.book.lane_of(owing.story)
+    run = yard.run
+    landing = yard.workspace
+    place = yard.landing
+    number = yard.book.lane_of(owing.story)
     if not owing.owes(CommitStory):
-        runner = yard.lane(number).runner if number else landing
-        yield from apply_effects(runner, owing.n, owing.effects)
+        workspace = yard.lane(number).workspace if number else landing
+        await apply_effects(run, workspace, owing.n, owing.effects)
         return
     made = any(
-        made_for(landing, place.repo, owing.n, effect)
+        made_for(run, landing, place.repo, owing.n, effect)
         for effect in owing.effects
         if isinstance(effect, CommitStory)
     )
     if not made and landing.tree().tree != owing.end_tree:
-        work = place.repo.commit_of(ref_name(landing.run, owing.n, "lanes"))
+        work = place.repo.commit_of(ref_name(run.id, owing.n, "lanes"))
         tip = yard.tip()
-        yield from aside(lambda _: stand(place, tip))
-        ref = ref_name(landing.run, owing.n, "lanes")
-        yield from aside(lambda _: put_onto(place, work, ref=ref))
+        await in_thread(lambda _: stand(place, tip))
+        ref = ref_name(run.id, owing.n, "lanes")
+        await in_thread(lambda _: put_onto(place, work, ref=ref))
         if number:
             lane = yard.lane(number)
-            yield from aside(lambda _: bring_inner(lane.place, place, yard.note(number).base))
-        landing.seen = None
+            await in_thread(lambda _: bring_inner(lane.place, place, yard.note(number).base))
+        landing.touched()
     if number:
         landing.where_kept = partial(_where_kept, yard, yard.lane(number), owing.n)
     if not made:
-        add_earlier(landing, owing.n, owing.story or "")
-    yield from apply_effects(landing, owing.n, owing.effects)
+        add_earlier(run, landing, owing.n, owing.story or "")
+    await apply_effects(run, landing, owing.n, owing.effects)
 
 
 def stopped(yard: Yard, lane: Lane, judged: Judgement, why: Decision) -> Decision:
@@ -298,6 +315,6 @@ def stopped(yard: Yard, lane: Lane, judged: Judgement, why: Decision) -> Decisio
     number = judged.begun.number
     words = f"what iteration {number} owes is still to be done: `ralph run --continue` does it"
     if not decided(lane, judged):
-        yard.runner.owed_usd += judged.step.spent.cost_usd
+        yard.run.owed_usd += judged.step.spent.cost_usd
         words = TO_BE_CHECKED.format(number)
     return replace(why, reasons=(*why.reasons, words))

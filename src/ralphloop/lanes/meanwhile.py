@@ -70,8 +70,11 @@ def blob_of(repo: Repository, path: str, file: Path) -> str:
 
 def way_to_have_it(home: Setup, book: Book) -> str:
     """The command that brings what landed into the checkout, and an edit of theirs to no harm."""
-    repo, path, known = repository_of(home), home.listed, home.stories
-    name, here = holds_what_landed(repo, book), repo.branch()
+    repo = repository_of(home)
+    path = home.site.listed
+    known = home.stories
+    name = holds_what_landed(repo, book)
+    here = repo.branch()
     follows = book.origin or name != book.branch or here in (*book.left, book.branch)
     command = f"git merge {name}" if follows else f"git switch {name}"
     if book.own_list or known is None or path not in repo.dirty_paths():
@@ -88,36 +91,45 @@ class Edits:
     def __init__(self, yard: Yard) -> None:
         self.yard = yard
         self._looked = ("", "")  # the file and HEAD, as they were looked at last
-        self._since = max(1, yard.runner.session.number + 1 - 2 * yard.book.count)
+        self._since = max(1, yard.run.session.number + 1 - 2 * yard.book.count)
 
     def take_over(self) -> None:
         """Bring what changed onto the run's branch, and say it once; nothing may be landing."""
-        yard, book, checkout, known = self.yard, self.yard.book, self.yard.checkout, None
+        yard = self.yard
+        book = self.yard.book
+        checkout = self.yard.checkout
+        known = None
         if not book.own_list and checkout.branch() == (book.on or book.origin):
             known = yard.home.stories
         if known is None or checkout.unfinished_operation():
             return
-        now, head, git = digest(known.path), checkout.head() or "", checkout.git
+        now = digest(known.path)
+        head = checkout.head() or ""
+        git = checkout.git
         if now == book.seen:
-            at_work = yard.journal.unfinished_iterations(yard.runner.run)
-            self._since = at_work[0].n if at_work else yard.runner.session.number + 1
+            at_work = yard.journal.unfinished_iterations(yard.run.id)
+            self._since = at_work[0].n if at_work else yard.run.session.number + 1
         if (now, head) == self._looked or (now == book.seen and head == book.origin_head):
             return
         text = self._edited(known.path) if now != book.seen else b""
         if text is None:
             self._looked = now, head
             return
-        joined, old = "", book.origin_head
+        joined = ""
+        old = book.origin_head
         if book.origin and head != old and git.contains(head, old):
             changed = git.names("diff", "--name-only", "--no-renames", "-z", old, head)
-            joined = head if changed == [yard.home.listed] else ""  # they change the stories only
+            joined = (
+                head if changed == [yard.home.site.listed] else ""
+            )  # they change the stories only
         self._bring(text, joined)
         yard.keep(seen=now, origin_head=joined or old)
         self._looked = now, head
 
     def _edited(self, path: Path) -> bytes | None:
         """The person's text with the marks of the journal; None where it is not to be used yet."""
-        runner = self.yard.runner
+        run = self.yard.run
+        workspace = self.yard.workspace
         try:
             data = read(path)
             stories = load(path, data=data).list
@@ -125,17 +137,19 @@ class Edits:
             where = f"{path.name} in your checkout cannot be read"
             self._say([f"{where} ({error.message}); the stories stay as they were"])
             return None
-        checkout, listed = self.yard.checkout, self.yard.home.listed
+        checkout = self.yard.checkout
+        listed = self.yard.home.site.listed
         signed = checkout.git.line("log", "-1", "--format=%cn", "HEAD", "--", listed)
         is_committed = blob_of(checkout, listed, path) == blob_at(checkout, "HEAD", listed)
-        logs = self.yard.home.project.transcripts / runner.run
-        numbers = range(self._since, runner.session.number + 1)  # of those that worked since
+        logs = self.yard.home.project.transcripts / run.id
+        numbers = range(self._since, run.session.number + 1)  # of those that worked since
         named = (names_it(logs / f"{n}.log", checkout.root, [listed]) for n in numbers)
         if SIGNED in signed or (not is_committed and any(named)):
             where = f"{path.name} in your checkout changed while an agent worked that names that"
             self._say([f"{where} place; it is taken over once you commit it"])
             return None
-        before, states = runner.story_list(), runner.session.stories
+        before = workspace.story_list()
+        states = run.session.stories
         self._say([*_changes(before, stories, states)] if before else [])
         passed = {
             it.id: state_of(states, it.id).standing is Standing.PASSED for it in stories.stories
@@ -145,13 +159,15 @@ class Edits:
     def _say(self, said: list[str]) -> None:
         more = [f"and {len(said) - _MOST_SAID} more changes"] if len(said) > _MOST_SAID else []
         if words := (*said[:_MOST_SAID], *more):
-            self.yard.runner.emit(StoriesEdited(changes=words))
+            self.yard.run.emit(StoriesEdited(changes=words))
             self.yard.keep(edited=words)
 
     def _bring(self, text: bytes, head: str) -> None:
         """A commit with this text, or the one it has, on the run's branch; after `head` as well."""
         yard = self.yard
-        checkout, path, tip = yard.checkout, yard.home.listed, yard.tip()
+        checkout = yard.checkout
+        path = yard.home.site.listed
+        tip = yard.tip()
         with scratch_index(checkout, tip) as git:
             if text:
                 args = ("hash-object", "-w", f"--path={path}", "--stdin")
@@ -170,20 +186,21 @@ class Edits:
         if commit == tip:
             if yard.landing.repo.head() != tip:  # git was killed before it stood there
                 stand(yard.landing, tip)
-                yard.runner.forget()
+                yard.workspace.touched()
             return
         kill_point("edited.committed")
         move(yard, commit, "ralph: stories were edited")
         kill_point("edited.landed")
         stand(yard.landing, commit)
-        yard.runner.forget()
+        yard.workspace.touched()
 
 
 def _changes(before: StoryList, now: StoryList, states: States) -> Iterator[str]:
     """What the person's list means for the run, a sentence for each story."""
     old = {story.id: story for story in before.stories}
     for story in now.stories:
-        name, was = label(story.id), old.pop(story.id, None)
+        name = label(story.id)
+        was = old.pop(story.id, None)
         has_passed = state_of(states, story.id).standing is Standing.PASSED
         if was is None:
             yield f"{name} was added by you; it is worked on as well"
@@ -217,15 +234,16 @@ def watch(yard: Yard, lane: Lane, begun: Round) -> None:
 
 def watch_again(yard: Yard, lane: Lane, number: int, story: str) -> None:
     """The same for a start that another process watched; nothing where its agent never began."""
-    lane.runner.left_lane = str  # which says nothing
+    lane.workspace.left_lane = str  # which says nothing
     try:
         before = msgspec.convert(yard.journal.meta(_key(yard, lane)), Surroundings)
     except msgspec.ValidationError:
         return  # there is none, or another version wrote it
-    transcript = yard.home.project.transcripts / yard.runner.run / f"{number}.log"
+    transcript = yard.home.project.transcripts / yard.run.id / f"{number}.log"
 
     def left() -> str:
-        found, after = [*_moved(yard, lane, before)], yard.outside.tree()
+        found = [*_moved(yard, lane, before)]
+        after = yard.outside.tree()
         if after.tree != before.checkout.tree:
             known = yard.outside.known(before.checkout).tree
             paths = [change.path for change in yard.outside.changes(known, after.tree)]
@@ -235,15 +253,15 @@ def watch_again(yard: Yard, lane: Lane, number: int, story: str) -> None:
         if not found:
             return ""
         words = f"the agent left its lane {lane.place.root}: {'; '.join(found[:5])}"
-        lane.runner.emit(LaneLeft(story=story, lane=lane.number, reason=words), number)
+        yard.run.emit(LaneLeft(story=story, lane=lane.number, reason=words), number)
         return words
 
     if before.n == number:
-        lane.runner.left_lane = left
+        lane.workspace.left_lane = left
 
 
 def _key(yard: Yard, lane: Lane) -> str:
-    return f"outside:{yard.runner.run}:{lane.number}"
+    return f"outside:{yard.run.id}:{lane.number}"
 
 
 def _logs(yard: Yard) -> Iterator[Path]:
@@ -256,7 +274,8 @@ def _logs(yard: Yard) -> Iterator[Path]:
 
 def _moved(yard: Yard, lane: Lane, before: Surroundings) -> Iterator[str]:
     """Branches that were there and HEADs of other work trees that it moved."""
-    common, sign = yard.checkout.common_dir, lane.place.signature.encode()
+    common = yard.checkout.common_dir
+    sign = lane.place.signature.encode()
     branches = common / "logs" / "refs" / "heads"
     mine = {lane.place.repo.git_dir / "logs" / "HEAD", branches / lane.place.branch}
     for path in _logs(yard):
@@ -278,7 +297,8 @@ def _moved(yard: Yard, lane: Lane, before: Surroundings) -> Iterator[str]:
 
 def names_it(transcript: Path, root: Path, paths: Iterable[str]) -> bool:
     """Whether the transcript names the place; hidden directories (tools, logs) are no sign."""
-    plain, name = re.escape(os.fsencode(root)), re.escape(os.fsencode(root.name))
+    plain = re.escape(os.fsencode(root))
+    name = re.escape(os.fsencode(root.name))
     some_paths = islice(paths, _MOST_PATHS)  # each is a part of the pattern
     hidden = [re.escape(os.fsencode(path)) for path in some_paths if path.startswith(".")]
     behind = b"|".join([rb"(?![\w.-]|/\.)", *(b"/" + path for path in hidden)])

@@ -31,17 +31,18 @@ from ralphloop.lanes.branch_names import (
     who_stands_on,
 )
 from ralphloop.lanes.coordinator import Coordinator, keeps_to_its_share
-from ralphloop.lanes.landing import again, concluded, settle
+from ralphloop.lanes.landing import again, land_iteration, settle
 from ralphloop.lanes.meanwhile import blob_at, blob_of, digest, watch_again, way_to_have_it
 from ralphloop.lanes.stash import hear_of_stashes
-from ralphloop.lanes.yard import Yard, finish_move, made_ready, repository_of, setup_in
+from ralphloop.lanes.yard import Yard, finish_move, made_ready, repository_of, site_in
 from ralphloop.loop.agent import recover_iteration
 from ralphloop.loop.effects import take_back
-from ralphloop.loop.open import EndedRun, attended, held, open_runner, recover
+from ralphloop.loop.open import EndedRun, HeldProject, attended, held, open_run, recover
 from ralphloop.loop.prepare import Setup
-from ralphloop.loop.runner import Asks, Runner, Sink, Tell, measure_of, nobody_says_yes
+from ralphloop.loop.run import Asks, Run, Sink, Tell, nobody_says_yes
 from ralphloop.loop.steadily import steadily
-from ralphloop.proc.steps import Steps, StopSignal, aside, beside, short
+from ralphloop.loop.workspace import Workspace
+from ralphloop.proc.threads import StopSignal, in_thread, short
 from ralphloop.project import RALPH_DIR
 from ralphloop.repo.git import printable
 from ralphloop.repo.merge import changes
@@ -54,7 +55,7 @@ _MERGE_S = 600.0
 def wanted(setup: Setup) -> bool:
     """Whether a run works in lanes: it is asked for, or the one to be settled first did."""
     asked = "lanes.count" in setup.options.flags
-    if setup.options.session or setup.is_errand or (setup.stories is None and not asked):
+    if setup.options.session or setup.site.is_errand or (setup.stories is None and not asked):
         return False
     if setup.config.lanes.count:
         return True
@@ -69,24 +70,24 @@ async def run_in_lanes(
     opening = held(setup, stop=stop, sink=sink, tell=tell, asks=asks)
     with opening as outer, ExitStack() as locks:
         locks.callback(_end_setups, tell)
-        yard = await beside(open_yard(outer))
-        hold = partial(RunLock, run=outer.run, now=time.time(), lane=True)
+        yard = await open_yard(outer)
+        hold = partial(RunLock, run=outer.run.id, now=time.time(), lane=True)
         locks.callback(yard.close)
         locks.enter_context(hold(yard.landing.root / RALPH_DIR))
         yard.hold = lambda place: locks.enter_context(hold(place.root / RALPH_DIR))
 
-        async def work(runner: Runner) -> Decision:
+        async def work(_: Run, workspace: Workspace) -> Decision:
             try:
                 decision = await Coordinator(yard).run()
             finally:
                 yard.close()
-            runner.forget()
+            workspace.touched()
             return decision
 
-        ended = await attended(yard.runner, work)
+        ended = await attended(yard.run, yard.workspace, work)
         home = partial(bring_home, yard, ended.told.decision, tell)
         try:
-            await beside(steadily(yard.runner, partial(short, home)))
+            await steadily(yard.run, partial(short, home))
         except GitDisturbed as error:  # nothing is lost: it is on the run's branch
             tell(f"{error.message}; {_left_there(yard)}.")
         return ended
@@ -100,13 +101,17 @@ def _end_setups(tell: Tell) -> None:
 async def settle_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> None:
     """Before a run in the checkout: what a run in lanes that was cut off left to do."""
     with held(setup, stop=stop, sink=sink, tell=tell) as outer:
-        await beside(_settled(outer))
+        await _settled(outer)
 
 
-def open_yard(outer: Runner) -> Steps[Yard]:
+async def open_yard(outer: HeldProject) -> Yard:
     """Settle what a crash left, then the landing tree, then the run in it."""
-    home, journal, run, tell = outer.setup, outer.journal, outer.run, outer.tell
-    checkout, now = repository_of(home), time.time()
+    home = outer.run.setup
+    journal = outer.run.journal
+    name = outer.run.id
+    tell = outer.run.tell
+    checkout = repository_of(home)
+    now = time.time()
     _insist(home, checkout)
     candidate = journal.resume_candidate(now, errand=False)
     resumes = bool(home.options.resume and candidate and not candidate.expired)
@@ -115,28 +120,29 @@ def open_yard(outer: Runner) -> Steps[Yard]:
             "the unfinished run works in the checkout, not in lanes",
             "Go on with it: ralph run --continue --lanes 0; or begin anew: ralph run --lanes N",
         )
-    before = yield from _settled(outer)
+    before = await _settled(outer)
     if resumes and before:
         book = before
     else:
-        new_book = partial(_new_book, home, checkout, run, before, tell)
-        book = yield from steadily(outer, partial(short, new_book))
+        new_book = partial(_new_book, home, checkout, name, before, tell)
+        book = await steadily(outer.run, partial(short, new_book))
     count = home.config.lanes.count or book.count
     book = replace(book, count=count)
-    yard = yield from steadily(outer, partial(short, partial(_yard, outer, outer.session, book)))
-    if dirty := checkout.dirty_paths(home.own):
+    open_them = partial(_yard, outer, outer.run.session, book)
+    yard = await steadily(outer.run, partial(short, open_them))
+    if dirty := checkout.dirty_paths(home.site.own):
         names = some([printable(path) for path in dirty])
         tell(f"warning: changes of your checkout stay there and are no part of the run: {names}")
     tip = yard.tip()
     try:
         stand = partial(worktrees.stand, yard.landing, tip)
-        yield from steadily(outer, lambda: aside(lambda _: stand()))
-        yield from made_ready(yard, yard.landing)
+        await steadily(outer.run, lambda: in_thread(lambda _: stand()))
+        await made_ready(yard, yard.landing)
         yard.keep()  # before the run exists: none is ever without its lanes
-        yard.runner = yield from open_runner(yard.runner)
+        yard.run = await open_run(yard.run, yard.workspace)
     except RalphError:
-        if journal.find_run(run) is None:  # nothing began: no branch of it is left
-            is_new = is_of_a_run(book.branch) and run in book.branch
+        if journal.find_run(name) is None:  # nothing began: no branch of it is left
+            is_new = is_of_a_run(book.branch) and name in book.branch
             for ref in (book.kept_at, *([f"refs/heads/{book.branch}"] if is_new else [])):
                 checkout.git.writing().attempt("update-ref", "-d", ref, tip)
         raise
@@ -146,15 +152,16 @@ def open_yard(outer: Runner) -> Steps[Yard]:
 
 def _tell_lanes(yard: Yard, tell: Tell) -> None:
     """Where they are; and what quota and budget can pay for, before several spend it at once."""
-    runner, count = yard.runner, yard.book.count
+    run = yard.run
+    count = yard.book.count
     where = f"{yard.directory}, landing on {yard.book.branch}"
     tell(f"{count} lane{'s' * (count > 1)} in {where}; your checkout stays as it is.")
     if count <= 1:
         return
-    left = runner.limits, runner.totals(), yard.journal.dearest()
-    if words := pays_for(*left, capped=keeps_to_its_share(runner)):
+    left = run.limits, run.totals(), yard.journal.dearest()
+    if words := pays_for(*left, capped=keeps_to_its_share(run)):
         tell(words)
-    used = quota_words(runner.session.state.quota, runner.clock(), resets=True)
+    used = quota_words(run.session.state.quota, run.clock(), resets=True)
     sooner = "Several agents at once reach a usage limit sooner; all of them wait for it"
     tell(f"{sooner} together ({used})." if used else f"{sooner} together.")
 
@@ -164,7 +171,7 @@ def _insist(home: Setup, checkout: Repository) -> None:
         raise UsageError("lanes work on stories", "Leave out --prompt, or --lanes.")
     if home.config.git.commit != "story":
         raise UsageError("lanes land by commits", 'Set commit = "story" under [git].')
-    if home.shares:
+    if home.site.shares:
         raise UsageError(
             "lanes have work trees of their own", 'Set scope = "repository" under [git].'
         )
@@ -180,13 +187,17 @@ def _insist(home: Setup, checkout: Repository) -> None:
 
 def _new_book(home: Setup, checkout: Repository, run: str, before: Book | None, tell: Tell) -> Book:
     """A branch to land on; lanes that hold work of open stories keep it."""
-    head, origin = checkout.head() or "", checkout.branch() or ""
+    head = checkout.head() or ""
+    origin = checkout.branch() or ""
     name = home.stories.list.branch_name if home.stories else None
-    wanted, tip = "", head
+    wanted = ""
+    tip = head
     if before and before.branch != name and (waiting := _waiting(checkout, before)):
         if not checkout.git.contains(waiting, head):
             raise _merge_first(home, before)
-        wanted, tip = before.branch, waiting  # the checkout has only to follow
+        # the checkout has only to follow
+        wanted = before.branch
+        tip = waiting
     elif name and name != origin:
         tip = checkout.commit_of(f"refs/heads/{name}") or head
         wanted = name
@@ -216,7 +227,7 @@ def _new_book(home: Setup, checkout: Repository, run: str, before: Book | None, 
 
 def insist_on_what_landed(setup: Setup) -> None:
     """No run in the checkout without what the last one landed: all of it would be done again."""
-    if setup.repo is None or setup.is_errand or setup.options.session:
+    if setup.repo is None or setup.site.is_errand or setup.options.session:
         return
     with JournalReader.open(setup.project.journal) as journal:
         newest = journal.latest_run()
@@ -241,9 +252,9 @@ def _merge_first(home: Setup, book: Book) -> RepositoryError:
     )
 
 
-def _yard(outer: Runner, session: Session, book: Book) -> Yard:
-    """The lanes of a book, with the runner of the landing tree."""
-    home = outer.setup
+def _yard(outer: HeldProject, session: Session, book: Book) -> Yard:
+    """The lanes of a book, and the tree they land in."""
+    home = outer.run.setup
     checkout = repository_of(home)
     project = home.project.root
     directory = worktrees.directory_of(checkout, project, home.config.lanes.where)
@@ -251,75 +262,86 @@ def _yard(outer: Runner, session: Session, book: Book) -> Yard:
     tip = checkout.commit_of(book.kept_at) or checkout.commit_of(f"refs/heads/{book.branch}")
     tip = tip or checkout.head() or ""
     landing = worktrees.open_tree(checkout, project, directory, 0, tip)
-    known, path = home.stories, home.listed
+    known = home.stories
+    path = home.site.listed
     if book.own_list is None and known is not None:  # found out once, when the run begins
-        own, seen = True, book.seen
+        own = True
+        seen = book.seen
         if path:
             # One that was changed is the user's alone only where nothing that landed is in the
             # branch's: the marks of theirs are as old as their commit then.
-            theirs, was = blob_of(checkout, path, known.path), blob_at(checkout, "HEAD", path)
+            theirs = blob_of(checkout, path, known.path)
+            was = blob_at(checkout, "HEAD", path)
             landed = blob_at(checkout, tip, path)
             own = not (landed and was) or theirs != was == landed
             seen = digest(known.path) if theirs == was else ""
         book = replace(book, own_list=own, seen=seen)
-    setup = setup_in(home, landing, listed="" if book.own_list else path, lands_on=book.branch)
-    runner = replace(outer, setup=setup, session=session, measure=measure_of(setup))
-    place = replace(landing, repo=setup.repo or landing.repo)  # whose git is confined as well
-    yard = Yard(home, runner, place, outer.measure, directory, book)
-    runner.lands = partial(land, yard)
+    listed = "" if book.own_list else path
+    site = site_in(home, landing, listed=listed, lands_on=book.branch)
+    workspace = Workspace(site, lock=outer.checkout.lock)
+    run = outer.run if session is outer.run.session else outer.run.of_session(session)
+    place = replace(landing, repo=site.repo or landing.repo)  # whose git is confined as well
+    yard = Yard(home, run, workspace, place, outer.checkout.measure, directory, book)
+    workspace.lands = partial(land, yard)
     return yard
 
 
-def _settled(outer: Runner) -> Steps[Book | None]:
+async def _settled(outer: HeldProject) -> Book | None:
     """Bring unfinished runs in line, wherever they worked; what the last lanes held."""
-    journal, book = outer.journal, None
-    for run in journal.unfinished_runs():
-        session = journal.session(run.id)
-        if (found := journal.part(Book, run.id)) is not None:
-            yard = yield from steadily(outer, partial(short, partial(_yard, outer, session, found)))
-            done = yield from steadily(outer, partial(recover_lanes, yard))
+    journal = outer.run.journal
+    book = None
+    for record in journal.unfinished_runs():
+        session = journal.session(record.id)
+        if (found := journal.part(Book, record.id)) is not None:
+            open_them = partial(_yard, outer, session, found)
+            yard = await steadily(outer.run, partial(short, open_them))
+            done = await steadily(outer.run, partial(recover_lanes, yard))
             book = book or yard.book
         else:  # it worked in the checkout
-            runner = replace(outer, setup=outer.setup.for_stories_of(run.prd_path), session=session)
-            put_back = runner.restored()
-            done = [*filter(None, [put_back]), *(yield from recover(runner))]
-            runner.measure.close()
+            site = outer.run.setup.site_of_stories(record.prd_path)
+            workspace = Workspace(site, lock=outer.checkout.lock)
+            put_back = workspace.restore_experiment(journal)
+            done = [put_back] if put_back else []
+            done += await recover(outer.run.of_session(session), workspace)
+            workspace.close()
         for words in done:
-            outer.tell(f"Recovered: {words}.")
+            outer.run.tell(f"Recovered: {words}.")
     newest = journal.latest_run()
     return book or (journal.part(Book, newest.id) if newest else None)
 
 
-def recover_lanes(yard: Yard) -> Steps[list[str]]:
+async def recover_lanes(yard: Yard) -> list[str]:
     """Do what was begun; returns what was done, in words."""
-    journal, run = yard.journal, yard.runner.run
+    journal = yard.journal
+    run = yard.run.id
     if worktrees.is_empty(yard.landing):  # somebody deleted it
         worktrees.stand(yard.landing, yard.tip())
-    done = [*filter(None, [yard.runner.restored()])]
+    put_back = yard.workspace.restore_experiment(journal)
+    done = [put_back] if put_back else []
     for number, note in tuple(yard.book.lanes.items()):
         if note.onto:
-            yield from finish_move(yard, yard.lane(number))
+            await finish_move(yard, yard.lane(number))
             done.append(f"moved the work of {note.story} in lane {number}")
     for owing in journal.owed_effects(run):
         holding = yard.book.lane_of(owing.story)
-        yield from again(yard, owing)
+        await again(yard, owing)
         if holding:
             settle(yard, holding, owing.story or "", owing.n)
         done.append(f"finished what iteration {owing.n} had left to do")
     keep_up(yard)  # what is owed lands in the state in which it was checked
     cuts = journal.unfinished_iterations(run)
-    gone = take_back(yard.runner) if cuts else {}
+    gone = take_back(yard.run, yard.workspace) if cuts else {}
     done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
     lanes = [yard.lane(yard.book.lane_of(cut.story) or 1) for cut in cuts]
     for cut, lane in zip(cuts, lanes, strict=True):
         watch_again(yard, lane, cut.n, cut.story or "")
         if lost := lane.lost:
-            lane.runner.left_lane = partial(str, lost)
-        yield from hear_of_stashes(yard, lane, None)
-        conclude = partial(concluded, yard, lane)
-        done.append((yield from recover_iteration(lane.runner, cut, conclude)))
+            lane.workspace.left_lane = partial(str, lost)
+        await hear_of_stashes(yard, lane, None)
+        conclude = partial(land_iteration, yard, lane)
+        done.append(await recover_iteration(yard.run, lane.workspace, cut, conclude))
     yard.close()
-    yard.runner.measure.close()
+    yard.workspace.close()
     return done
 
 
@@ -330,13 +352,18 @@ def _left_there(yard: Yard) -> str:
 
 def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:
     """Move the branch of the checkout forward if nobody is disturbed by it, or say how."""
-    checkout, book, home = yard.checkout, yard.book, yard.home
-    tip, has_it = yard.tip(), False
-    here, head = checkout.branch() or "", checkout.head() or ""
+    checkout = yard.checkout
+    book = yard.book
+    home = yard.home
+    tip = yard.tip()
+    has_it = False
+    here = checkout.branch() or ""
+    head = checkout.head() or ""
     is_unmoved = bool(book.origin) and here == book.origin and head == book.origin_head
     stands_on_ours = here in book.left and checkout.git.contains(tip, head)
     may_follow = (is_unmoved or stands_on_ours) and tip != head
-    if may_follow and not checkout.unfinished_operation() and not checkout.dirty_paths(home.own):
+    is_free = not checkout.unfinished_operation() and not checkout.dirty_paths(home.site.own)
+    if may_follow and is_free:
         git = checkout.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
         ended = git.attempt("merge", "--ff-only", "--quiet", tip, timeout_s=_MERGE_S)
         has_it = ended.returncode == 0
@@ -363,7 +390,8 @@ def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:
 
 def _forget_branch(yard: Yard, tip: str) -> None:
     """Delete the branch of a run that is over and that the checkout has, and our ref of it."""
-    git, branch = yard.checkout.git.writing(), yard.book.branch
+    git = yard.checkout.git.writing()
+    branch = yard.book.branch
     if who_stands_on(yard.checkout, branch) is None:
         git.attempt("update-ref", "-d", f"refs/heads/{branch}", tip)
         git.attempt("update-ref", "-d", yard.book.kept_at, tip)

@@ -23,7 +23,6 @@ from msgspec.structs import replace
 from ralphloop.core.model import Value
 from ralphloop.lanes.worktrees import SIGNED, LaneTree
 from ralphloop.lanes.yard import Lane, Yard
-from ralphloop.proc.steps import Steps
 from ralphloop.repo import beneath
 from ralphloop.repo.git import Git, printable
 from ralphloop.repo.set_aside import write_files
@@ -88,15 +87,15 @@ class PutRight(Value, kw_only=True):
     left: str = ""
 
 
-def hear_of_stashes(yard: Yard, lane: Lane, before: Collection[str] | None) -> Steps[None]:
+async def hear_of_stashes(yard: Yard, lane: Lane, before: Collection[str] | None) -> None:
     """Put stashes right, and let whoever judges the start of this lane hear of it."""
     done = put_stashes_right(yard, lane, before)
-    runner, left = lane.runner, lane.runner.left_lane
+    workspace = lane.workspace
+    left = lane.workspace.left_lane
     if done.remark:
-        runner.remarks = (*runner.remarks, done.remark)
+        workspace.remarks = (*workspace.remarks, done.remark)
     if done.left:
-        runner.left_lane = lambda: "; ".join(filter(None, (left(), done.left)))
-    yield from ()  # a step that can be begun again
+        workspace.left_lane = lambda: "; ".join(filter(None, (left(), done.left)))
 
 
 def put_stashes_right(yard: Yard, lane: Lane, before: Collection[str] | None) -> PutRight:
@@ -104,11 +103,12 @@ def put_stashes_right(yard: Yard, lane: Lane, before: Collection[str] | None) ->
 
     `before` has the entries that were there when it started; None where that is not known.
     """
-    run = yard.journal.find_run(yard.runner.run)
+    run = yard.journal.find_run(yard.run.id)
     if run is None or not _was_touched(yard, run.started_at):
         return PutRight()
     known = [*_noted(yard), *_newly_astray(yard, run.started_at)]
-    remarks, lefts = list[str](), list[str]()
+    remarks = list[str]()
+    lefts = list[str]()
     here = _place(yard, lane)
     for number, one in enumerate(known):
         if one.owner == here:
@@ -131,14 +131,14 @@ def put_stashes_right(yard: Yard, lane: Lane, before: Collection[str] | None) ->
         yard.journal.set_meta(_key(yard), known)
     remarks += _given_back(yard, lane, before or ())
     if remarks:
-        lane.runner.forget()
+        lane.workspace.touched()
     return PutRight(
         remark=f"{_WORDS}; {'; '.join(remarks)}" if remarks else "", left="; ".join(lefts)
     )
 
 
 def _key(yard: Yard) -> str:
-    return f"stash:{yard.runner.run}"
+    return f"stash:{yard.run.id}"
 
 
 def _names(paths: Iterable[str]) -> str:
@@ -347,7 +347,8 @@ def _drop(yard: Yard, commit: str) -> None:
 
 def _take_out(yard: Yard, lane: Lane, paths: Collection[str]) -> None:
     """Put files of a lane back to where its story began."""
-    repo, base = lane.place.repo, yard.note(lane.number).base
+    repo = lane.place.repo
+    base = yard.note(lane.number).base
     was = _contents_at(repo.git, base, paths)
     for path in paths:
         if not was[path]:

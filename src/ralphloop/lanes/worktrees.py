@@ -428,7 +428,8 @@ def make_ready(
 
     What sets it up may be a script of the tree, and an agent's by now: it runs as checks do.
     """
-    mark, section = place.mark(), config.lanes
+    mark = place.mark()
+    section = config.lanes
     serving = OF_SETUP.format(os.getpid())
     lies_in = place.root / project_prefix(home.root, project)
     recipe = _recipe(home, section.copy)
@@ -447,7 +448,7 @@ def make_ready(
     inner.check_out_kept(place.repo, home.root)
     before = {proc.identity for proc in marked_processes(serving)} if section.setup else set()
     for argv in section.setup:
-        if box is not None and tuple(argv[:2]) == ("git", "submodule"):
+        if box is not None and _is_about_submodules(argv):
             ended = _bring_submodules(place, home, argv)
         else:
             wanted_command = check_of(argv, _SETUP_S, box)
@@ -474,6 +475,16 @@ def make_ready(
     )
     write_mark(place, ready)
     return ""
+
+
+def _is_about_submodules(argv: Sequence[str]) -> bool:
+    """Whether this is git's own command for submodules, with settings before it or without."""
+    program, *rest = argv
+    if program != "git":
+        return False
+    while rest[:1] == ["-c"]:
+        rest = rest[2:]
+    return rest[:1] == ["submodule"]
 
 
 def _bring_submodules(place: LaneTree, home: Repository, argv: Sequence[str]) -> CommandEnd:
@@ -562,7 +573,8 @@ def _included(home: Repository, copy: Iterable[str], prefix: str) -> Iterator[st
 def _copy(paths: Iterable[str], home: Repository, place: LaneTree) -> None:
     """Copy without what is missing or there; blocks are shared where the file system can."""
     for path in dict.fromkeys(paths):
-        source, target = home.root / path, place.root / path
+        source = home.root / path
+        target = place.root / path
         if not os.path.lexists(source) or os.path.lexists(target):
             continue
         _copy_one(source, target)

@@ -26,12 +26,13 @@ from ralphloop.lanes import inner, worktrees
 from ralphloop.lanes.conflicts import told
 from ralphloop.lanes.worktrees import LaneTree
 from ralphloop.loop.begin import Round
-from ralphloop.loop.confine import confine
-from ralphloop.loop.effects import second_chance
+from ralphloop.loop.confine import confine_site
+from ralphloop.loop.effects import restore_saved_work
 from ralphloop.loop.judging import Judgement
-from ralphloop.loop.prepare import Setup, spec_of
-from ralphloop.loop.runner import Runner, measure_of
-from ralphloop.proc.steps import Steps, aside
+from ralphloop.loop.prepare import Setup, Site, spec_of
+from ralphloop.loop.run import Run
+from ralphloop.loop.workspace import Workspace
+from ralphloop.proc.threads import in_thread
 from ralphloop.project import Project
 from ralphloop.repo.checks import last_lines
 from ralphloop.repo.git import printable
@@ -44,7 +45,7 @@ from ralphloop.stories.source import StoryFile, read
 
 class Lane(msgspec.Struct):
     place: LaneTree
-    runner: Runner
+    workspace: Workspace
     busy: str = ""  # the story that is worked on now
     lost: str = ""  # what somebody deleted that it held, in words
     left: str = ""  # the tree in which its last start was saved as the note's work
@@ -62,7 +63,8 @@ class Yard(msgspec.Struct):
     """Everything the lanes of a run share."""
 
     home: Setup  # as the person started it, in the checkout
-    runner: Runner  # of the landing tree, with the one session of the run
+    run: Run
+    workspace: Workspace  # of the landing tree, with the one session of the run
     landing: LaneTree
     outside: Snapshotter  # measures the checkout
     directory: Path
@@ -72,20 +74,21 @@ class Yard(msgspec.Struct):
 
     @property
     def journal(self) -> Journal:
-        return self.runner.journal
+        return self.run.journal
 
     @property
     def checkout(self) -> Repository:
         return repository_of(self.home)
 
     def close(self) -> None:
-        own = (self.outside, self.runner.measure)
-        for measure in (*own, *(lane.runner.measure for lane in self.lanes.values())):
+        own = (self.outside, self.workspace.measure)
+        for measure in (*own, *(lane.workspace.measure for lane in self.lanes.values())):
             measure.close()
 
     def tip(self) -> str:
         """The newest landed commit."""
-        repo, book = self.checkout, self.book
+        repo = self.checkout
+        book = self.book
         tip = repo.commit_of(book.kept_at) or repo.commit_of(f"refs/heads/{book.branch}")
         if not tip:
             raise RepositoryError(
@@ -98,14 +101,14 @@ class Yard(msgspec.Struct):
     def lands_on(self, branch: str) -> None:
         """Let stories land on this branch from now on."""
         self.keep(branch=branch)
-        self.runner.setup = msgspec.structs.replace(self.runner.setup, lands_on=branch)
+        self.workspace.site = msgspec.structs.replace(self.workspace.site, lands_on=branch)
 
     def say(self, words: str) -> None:
         """Tell what somebody changed around the lanes, once the run is there for all to see."""
-        if self.journal.find_run(self.runner.run) is None:
-            self.runner.tell(f"{words[:1].upper()}{words[1:]}.")
+        if self.journal.find_run(self.run.id) is None:
+            self.run.tell(f"{words[:1].upper()}{words[1:]}.")
         else:
-            self.runner.emit(LanesMended(reason=words))
+            self.run.emit(LanesMended(reason=words))
 
     def note(self, number: int) -> LaneNote:
         return self.book.lanes.get(number, LaneNote())
@@ -116,7 +119,7 @@ class Yard(msgspec.Struct):
 
     def keep(self, **changes: object) -> None:
         self.book = msgspec.structs.replace(self.book, **changes)
-        self.journal.save_part(self.runner.run, self.book)
+        self.journal.save_part(self.run.id, self.book)
 
     def lane(self, number: int) -> Lane:
         """The lane of this number, opened or made where it has not been yet."""
@@ -124,20 +127,9 @@ class Yard(msgspec.Struct):
             project = self.home.project.root
             place = worktrees.open_tree(self.checkout, project, self.directory, number, self.tip())
             self.hold(place)
-            setup = setup_in(self.home, place, listed=self.home.listed)
-            runner = msgspec.structs.replace(
-                self.runner,
-                setup=setup,
-                measure=measure_of(setup),
-                lane=number,
-                lane_branch=place.branch,
-                lands=None,
-                lock=None,
-                seen=None,
-                read=None,
-                unsettled=None,
-            )
-            place = msgspec.structs.replace(place, repo=setup.repo or place.repo)
+            site = site_in(self.home, place, listed=self.home.site.listed)
+            workspace = Workspace(site, number=number, lane_branch=place.branch)
+            place = msgspec.structs.replace(place, repo=site.repo or place.repo)
             note = self.note(number)
             lost = ""
             if note.story and not note.onto and worktrees.is_empty(place):
@@ -145,7 +137,7 @@ class Yard(msgspec.Struct):
                 worktrees.stand(place, note.base or self.tip())
                 worktrees.put_onto(place, note.work)
                 lost = f"the files of {place.root} were deleted"
-            self.lanes[number] = Lane(place, runner, lost=lost)
+            self.lanes[number] = Lane(place, workspace, lost=lost)
         return self.lanes[number]
 
 
@@ -156,15 +148,17 @@ def repository_of(setup: Setup) -> Repository:
     return setup.repo
 
 
-def setup_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -> Setup:
-    """The same settings for another work tree; what is ours stays with the checkout."""
+def site_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -> Site:
+    """Another work tree as a place to work in; what is ours stays with the checkout."""
     checkout = repository_of(home)
     prefix = project_prefix(checkout.root, home.project.root)
-    project, stories, within = Project(place.root / prefix, home.project.root), home.stories, None
+    project = Project(place.root / prefix, home.project.root)
+    stories = home.stories
+    within = None
     if stories is not None and listed:
         stories = StoryFile(place.root / listed, stories.list)
         within = place.root
-    specs = home.specs_dir
+    specs = home.site.specs_dir
     if specs.is_relative_to(checkout.root):
         specs = place.root / specs.relative_to(checkout.root)
     env = dict(home.options.env)
@@ -173,18 +167,17 @@ def setup_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -
             "config", "--get", "user.name", ok=(0, 1)
         )
         env["GIT_COMMITTER_NAME"] = f"{name or 'ralph'} {place.signature}"
-    return confine(
-        msgspec.structs.replace(
-            home,
-            options=msgspec.structs.replace(home.options, env=env),
-            project=project,
-            repo=place.repo,
-            stories=stories,
-            within=within or home.within,
-            specs_dir=specs,
-            lands_on=lands_on,
-        )
+    site = msgspec.structs.replace(
+        home.site,
+        project=project,
+        repo=place.repo,
+        stories=stories,
+        within=within or home.site.within,
+        specs_dir=specs,
+        env=env,
+        lands_on=lands_on,
     )
+    return confine_site(home, site).site
 
 
 def mend_landing(yard: Yard) -> bool:
@@ -193,14 +186,15 @@ def mend_landing(yard: Yard) -> bool:
     if not worktrees.is_gone(place):
         return False
     _made_again(yard, place, yard.tip())
-    yard.runner.forget()
+    yard.workspace.touched()
     yard.say(f"{place.root} was deleted by somebody; it was made again")
     return True
 
 
 def mend_lane(yard: Yard, lane: Lane) -> bool:
     """Make a lane again where somebody deleted it: as its story began, with what was saved."""
-    place, note = lane.place, yard.note(lane.number)
+    place = lane.place
+    note = yard.note(lane.number)
     base = note.base or yard.tip()
     if not worktrees.is_gone(place):
         stands_on_it = place.repo.branch() == place.branch  # a new one stands on none
@@ -210,7 +204,7 @@ def mend_lane(yard: Yard, lane: Lane) -> bool:
     _made_again(yard, place, base)
     if place.repo.head() == base and not note.onto:
         worktrees.put_onto(place, note.work)  # what it met then it meets again
-    lane.runner.forget()
+    lane.workspace.touched()
     lane.lost = f"the files of {place.root} were deleted"
     return True
 
@@ -223,92 +217,98 @@ def _made_again(yard: Yard, place: LaneTree, commit: str) -> None:
         yard.hold(place)
 
 
-def take_up(yard: Yard, lane: Lane, story: Story) -> Steps[None]:
+async def take_up(yard: Yard, lane: Lane, story: Story) -> None:
     """Make the lane hold the story's work on the commit where the story begins."""
-    number, runner = lane.number, lane.runner
+    number = lane.number
+    run = yard.run
+    workspace = lane.workspace
     mend_lane(yard, lane)
     if lane.lost:
         goes_on = yard.note(number).story == story.id
         rest = f", and {story.id} goes on from what was saved" if goes_on else ""
         yard.say(f"{lane.lost} by somebody; it was made again{rest}")
         lane.lost = ""
-    state = runner.session.story(story.id)
+    state = run.session.story(story.id)
     if yard.note(number).onto:
-        yield from finish_move(yard, lane)
+        await finish_move(yard, lane)
     if yard.note(number).story != story.id:
-        yield from _give_away(yard, lane)
+        await _give_away(yard, lane)
         tip = yard.tip()
-        yield from aside(lambda _: worktrees.stand(lane.place, tip))
-        yield from made_ready(yard, lane.place)
-        yield from _proven(yard, lane, tip)
+        await in_thread(lambda _: worktrees.stand(lane.place, tip))
+        await made_ready(yard, lane.place)
+        await _proven(yard, lane, tip)
         _bring_files(yard, lane, story)
-        runner.forget()
+        workspace.touched()
         kept = yard.book.kept.get(story.id, "")
         if kept or state.start_tree or state.start_head:
-            tree = runner.tree()
+            tree = workspace.tree()
             began = {"tree": tree.tree, "head": tree.head or ""} if kept else {}
-            runner.intervene(TakenIntoLane(story=story.id, **began))
+            run.intervene(TakenIntoLane(story=story.id, **began))
         onto = tip if kept else ""
         yard.write(number, story=story.id, base=tip, work=kept, onto=onto, met={})
         if kept:
-            yield from finish_move(yard, lane)
+            await finish_move(yard, lane)
             yard.keep(kept={name: it for name, it in yard.book.kept.items() if name != story.id})
     elif state.start_head and state.start_head != yard.note(number).base:
-        ref = ref_name(runner.run, runner.session.number, f"lanes-{number}")
-        work = yield from saved(yard, lane, ref, known=yard.note(number).work)
+        ref = ref_name(run.id, run.session.number, f"lanes-{number}")
+        work = await saved(yard, lane, ref, known=yard.note(number).work)
         yard.write(number, work=work, onto=state.start_head)  # ahead: it can be done again
-        yield from finish_move(yard, lane)
-    yield from made_ready(yard, lane.place)
+        await finish_move(yard, lane)
+    await made_ready(yard, lane.place)
     _bring_files(yard, lane, story)
-    if runner.session.story(story.id).has_a_chance:
-        runner.intervene(second_chance(runner, story.id))
+    if run.session.story(story.id).has_a_chance:
+        run.intervene(restore_saved_work(run, workspace, story.id))
 
 
-def _give_away(yard: Yard, lane: Lane) -> Steps[None]:
+async def _give_away(yard: Yard, lane: Lane) -> None:
     """Save what the lane holds, for its story where that is still open, else under its ref."""
-    note, run, runner = yard.note(lane.number), yard.runner.run, lane.runner
-    ref = f"{ref_name(run, runner.session.number, 'lanes')}-lane{lane.number}"
+    note = yard.note(lane.number)
+    run = yard.run
+    workspace = lane.workspace
+    ref = f"{ref_name(run.id, run.session.number, 'lanes')}-lane{lane.number}"
     if not note.base and [path.name for path in lane.place.root.iterdir()] == [".git"]:
         return  # it is new
-    runner.forget()
+    workspace.touched()
     work = note.work
-    if not work or runner.tree().tree != lane.left:  # else nobody touched it since
-        work = yield from saved(yard, lane, ref, known=work)
-    keep_inner(yard, lane, f"{run}-{runner.session.number}-lane{lane.number}")
+    if not work or workspace.tree().tree != lane.left:  # else nobody touched it since
+        work = await saved(yard, lane, ref, known=work)
+    keep_inner(yard, lane, f"{run}-{run.session.number}-lane{lane.number}")
     if not note.story:
         return
     kept = dict(yard.book.kept)
-    if work and runner.session.story(note.story).standing in (Standing.OPEN, Standing.BLOCKED):
+    if work and run.session.story(note.story).standing in (Standing.OPEN, Standing.BLOCKED):
         kept[note.story] = work
     yard.keep(lanes={**yard.book.lanes, lane.number: LaneNote()}, kept=kept)
 
 
-def saved(yard: Yard, lane: Lane, ref: str, *, known: str = "") -> Steps[str]:
+async def saved(yard: Yard, lane: Lane, ref: str, *, known: str = "") -> str:
     """What the lane holds as one commit, or the one that is known where it is just that."""
-    note, place = yard.note(lane.number), lane.place
+    note = yard.note(lane.number)
+    place = lane.place
     prefix = project_prefix(yard.checkout.root, yard.home.project.root)
     # What of a lane's files never lands: it is written once, where it lands.
     leave = [*never_committed(prefix).patterns, f"{prefix}{PROGRESS_VIEW}"]
-    leave += [yard.home.listed] if yard.book.own_list and yard.home.listed else []
+    leave += [yard.home.site.listed] if yard.book.own_list and yard.home.site.listed else []
     base = note.base or place.repo.head() or yard.tip()
     words = f"{note.story or 'left'}: work of lane {lane.number}"
     work = partial(worktrees.work_of, place, base, leave, words, ref, known=known)
-    return (yield from aside(lambda _: work()))
+    return await in_thread(lambda _: work())
 
 
-def finish_move(yard: Yard, lane: Lane) -> Steps[None]:
+async def finish_move(yard: Yard, lane: Lane) -> None:
     """Do what was written ahead; conflicts are left for the agent to solve, who is told of them."""
-    note, place = yard.note(lane.number), lane.place
-    yield from aside(lambda _: _make_way(yard, lane, note))
-    yield from aside(lambda _: worktrees.stand(place, note.onto, keep_inner=True))
+    note = yard.note(lane.number)
+    place = lane.place
+    await in_thread(lambda _: _make_way(yard, lane, note))
+    await in_thread(lambda _: worktrees.stand(place, note.onto, keep_inner=True))
     name = worktrees.name_of(place.repo, note.work) if note.work else ""
-    conflicts = yield from aside(lambda _: worktrees.put_onto(place, note.work, ref=name))
-    lane.runner.forget()
+    conflicts = await in_thread(lambda _: worktrees.put_onto(place, note.work, ref=name))
+    lane.workspace.touched()
     met = dict(note.met)
     if conflicts:
         met[note.work] = conflicts
         words = told(conflicts, name)
-        lane.runner.intervene(PutOntoLanded(story=note.story, told=words))
+        yard.run.intervene(PutOntoLanded(story=note.story, told=words))
     yard.write(lane.number, base=note.onto, onto="", met=met)
 
 
@@ -317,25 +317,26 @@ def _make_way(yard: Yard, lane: Lane, note: LaneNote) -> None:
     repo = lane.place.repo
     made = (os.fsencode(path) for path in inner.made_inside(repo, note.base or note.onto))
     if entries(repo.git, note.onto, made):
-        keep_inner(yard, lane, f"{yard.runner.run}-{yard.runner.session.number}")
+        keep_inner(yard, lane, f"{yard.run.id}-{yard.run.session.number}")
 
 
 def keep_inner(yard: Yard, lane: Lane, name: str) -> None:
     """Move the repositories that an agent made out of the lane, and say where they are."""
-    note, repo = yard.note(lane.number), lane.place.repo
+    note = yard.note(lane.number)
+    repo = lane.place.repo
     where = yard.directory / inner.KEPT / name
     for place in inner.keep_aside(repo, note.base or repo.head() or "HEAD", where):
         kept = printable(str(place))
         words = f"A repository made in lane {lane.number} is in no commit; it is kept: {kept}"
-        if note.story and yard.runner.session.story(note.story).standing is not Standing.PASSED:
-            yard.runner.add_note(words, note.story)
-        yard.runner.tell(words)
+        if note.story and yard.run.session.story(note.story).standing is not Standing.PASSED:
+            yard.run.add_note(words, note.story)
+        yard.run.tell(words)
 
 
-def made_ready(yard: Yard, place: LaneTree) -> Steps[None]:
+async def made_ready(yard: Yard, place: LaneTree) -> None:
     """Make a work tree ready to be worked in; raises where that cannot be done."""
     before = place.mark().digest
-    if why := (yield from ready(yard, place)):
+    if why := (await ready(yard, place)):
         raise RepositoryError(
             f"lane {place.number or 'landing'} ({place.root}) is not ready: {why}",
             "See [lanes] setup and copy in ralph.toml: docs/guides/lanes.md",
@@ -350,21 +351,21 @@ def _fit_again(yard: Yard, place: LaneTree) -> None:
         return
     if place.number:
         lane = yard.lanes[place.number]
-        lane.runner.setup = confine(lane.runner.setup)
-        repo = repository_of(lane.runner.setup)
-        lane.place = msgspec.structs.replace(place, repo=repo)
+        lane.workspace.site = confine_site(yard.home, lane.workspace.site).site
+        lane.place = msgspec.structs.replace(place, repo=lane.workspace.repo or place.repo)
     else:
-        yard.runner.setup = confine(yard.runner.setup)
-        repo = repository_of(yard.runner.setup)
-        yard.landing = msgspec.structs.replace(place, repo=repo)
+        yard.workspace.site = confine_site(yard.home, yard.workspace.site).site
+        yard.landing = msgspec.structs.replace(place, repo=yard.workspace.repo or place.repo)
 
 
-def _proven(yard: Yard, lane: Lane, tip: str) -> Steps[None]:
+async def _proven(yard: Yard, lane: Lane, tip: str) -> None:
     """Run the checks in a lane that was made ready anew: what is red only there burns money."""
-    place, frozen, mark = lane.place, lane.runner.session.frozen, lane.place.mark()
+    place = lane.place
+    frozen = yard.run.session.frozen
+    mark = lane.place.mark()
     if mark.proven or not (mark.brought or yard.home.config.lanes.setup):
         return  # git made it, as it made the landing tree, where they are green
-    seen = yield from lane.runner.run_checks(frozen.checks)
+    seen = await lane.workspace.run_checks(yard.run, frozen.checks)
     if len(seen) < len(frozen.checks):
         return  # stopped
     green = {it.name for it in frozen.baseline if it.status is not CheckStatus.FAILED}
@@ -377,28 +378,30 @@ def _proven(yard: Yard, lane: Lane, tip: str) -> Steps[None]:
                 "See [lanes] setup and copy in ralph.toml; checks of lanes run at the same time.",
             )
     # What checks leave behind is nobody's work.
-    yield from aside(lambda _: worktrees.stand(place, tip))
+    await in_thread(lambda _: worktrees.stand(place, tip))
     worktrees.write_mark(place, msgspec.structs.replace(mark, proven=True))
 
 
-def ready(yard: Yard, place: LaneTree) -> Steps[str]:
+async def ready(yard: Yard, place: LaneTree) -> str:
     """Why a work tree cannot be worked in, in words; empty where it can."""
-    home, stop = yard.home, yard.runner.stop
-    runner = yard.lane(place.number).runner if place.number else yard.runner
-    box = runner.setup.check_box
+    home = yard.home
+    stop = yard.run.stop
+    workspace = yard.lane(place.number).workspace if place.number else yard.workspace
     made = partial(worktrees.make_ready, place, yard.checkout, home.project.root, home.config)
-    why = yield from aside(lambda gone: made(lambda: stop.requested or gone(), box))
-    return why
+    box = workspace.check_box
+    return await in_thread(lambda gone: made(lambda: stop.requested or gone(), box))
 
 
 def _bring_files(yard: Yard, lane: Lane, story: Story) -> None:
     """Story file and spec, where no commit has them as the person has."""
-    home, setup, root = yard.home, lane.runner.setup, yard.checkout.root
-    known, mine = home.stories, setup.stories
+    home = yard.home
+    root = yard.checkout.root
+    known = home.stories
+    mine = lane.workspace.stories
     if known is not None and mine is not None and (yard.book.own_list or not mine.path.exists()):
         write_atomic(mine.path, read(known.path), within=lane.place.root, parents=True)
     try:
-        spec = spec_of(story, home)
+        spec = spec_of(story, home.site)
     except InputError:
         return  # said where the prompt is made
     if spec is not None and spec.is_relative_to(root):

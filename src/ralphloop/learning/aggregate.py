@@ -180,11 +180,14 @@ class _Merger:
             cluster = _Cluster(entry.id, frozenset(), entry)
             self.clusters.append(cluster)
         if not cluster.entry.id:
-            cluster.id, cluster.entry = entry.id, entry
+            cluster.id = entry.id
+            cluster.entry = entry
         self._by_id[entry.id] = cluster
 
     def cluster_of(self, note: Saying) -> _Cluster:
-        made, sort, words = id_of(note), _sort(note), words_of(_said(note))
+        made = id_of(note)
+        sort = _sort(note)
+        words = words_of(_said(note))
         if (known := self._by_id.get(made)) is not None:
             return known
         # So many of the rarest words that two sets alike enough share one of them; and paths.
@@ -220,7 +223,8 @@ def id_of(note: Saying) -> str:
 
 
 def _pattern(cluster: _Cluster, carriers: Sequence[Learning], score: float) -> Pattern:
-    notes, entry = [note for note, _ in cluster.told], cluster.entry
+    notes = [note for note, _ in cluster.told]
+    entry = cluster.entry
     # The shortest wording stands, unless everybody has another that holds: a person's, or that of
     # two stories told elsewhere.
     told_elsewhere = bool(entry.id) and len(cluster.stories) < ENOUGH_STORIES
@@ -325,7 +329,8 @@ def settle(
                 by_file[path].append(pattern.id)
     for ids in by_file.values():
         for one, other in combinations(ids[:_MOST_OF_A_FILE], 2):
-            a, b = judged[one], judged[other]
+            a = judged[one]
+            b = judged[other]
             if PatternStanding.RETIRED not in (a.standing, b.standing) and _deny(a, b):
                 judged[one], judged[other] = _settled(a, b), _settled(b, a)
     return iter(judged.values())
@@ -345,7 +350,9 @@ def _harm(pattern: Pattern, attempts: Sequence[tuple[Learning, set[str]]]) -> st
     if not pattern.files or pattern.carried < _ENOUGH_FAILURES:
         return ""
     files = set(pattern.files)
-    with_it, others, elsewhere = list[bool](), list[bool](), list[bool]()
+    with_it = list[bool]()
+    others = list[bool]()
+    elsewhere = list[bool]()
     for learning, concerned in attempts:
         failed = learning.outcome != "passed"
         if pattern.id not in learning.carried:
@@ -388,7 +395,8 @@ def _settled(pattern: Pattern, against: Pattern) -> Pattern:
         return _retired(pattern, f"measured otherwise: [{against.id}]")
     if pattern.standing is PatternStanding.ESTABLISHED:
         return pattern
-    seen, since = pattern.last_seen, against.last_seen
+    seen = pattern.last_seen
+    since = against.last_seen
     if said and against.story_count >= _CORRECTED_BY and since > seen:
         return _retired(pattern, f"later stories say the contrary: [{against.id}]")
     if said and pattern.story_count >= _CORRECTED_BY and seen > since:

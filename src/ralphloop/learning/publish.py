@@ -74,7 +74,8 @@ class Goal(NamedTuple):
 
 def goal(root: Path, config: LearningSection, agent: str, *, asked: bool = False) -> Goal:
     """Where this agent reads; what is not there yet only where a person asked for it."""
-    skills, target = config.skills, memory_file(root, config.memory, agent)
+    skills = config.skills
+    target = memory_file(root, config.memory, agent)
     if skills == "auto":
         there = (root / ".claude/skills").is_dir()
         reads = agent == "claude" or (agent not in _READ_BY and there)
@@ -99,7 +100,8 @@ def at_end(
         return []
     try:
         learn_from_people(project)
-        index, there = store.rebuild(project, now=now), goal(project.root, config, agent)
+        index = store.rebuild(project, now=now)
+        there = goal(project.root, config, agent)
         if repo is None:
             done = publish(project, index, there, now=now)
         elif problems := [it for it in repo.problems() if on_branch or it.code != "detached"]:
@@ -155,7 +157,8 @@ def _repair(root: Path, given_up: Learning) -> tuple[str, tuple[str, ...]] | Non
 
 
 def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[str]:
-    root, moment = project.root, store.moment(now)
+    root = project.root
+    moment = store.moment(now)
     entries, _ = store.load_entries(project)
     patterns = {one.id: one for one in index.patterns}
     for one in index.patterns:  # what was established, or refuted, since
@@ -169,7 +172,8 @@ def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[
         elif known and one.standing is PatternStanding.RETIRED and one.reason != GONE:
             changes = {"word": EntryWord.RETIRED, "reason": one.reason, "at": moment}
             entries[one.id] = msgspec.structs.replace(known, **changes)
-    has_skills, done = there.skills != "off", []
+    has_skills = there.skills != "off"
+    done = []
     if entries and (has_skills or there.memory or store.shared_file(root).is_file()):
         done = [store.share(root, entries.values(), has_skills=has_skills)]
     fit = {one.id for one in index.patterns if one.is_published}
@@ -201,11 +205,13 @@ def _hunk(root: Path, pattern: Pattern) -> str:
 def _publish_and_commit(
     project: Project, index: Index, there: Goal, repo: Repository, run: str, now: float
 ) -> list[str]:
-    prefix, dirty = project_prefix(repo.root, project.root), []
+    prefix = project_prefix(repo.root, project.root)
+    dirty = []
     target = there.memory
     if target is not None and f"{prefix}{target.name}" in repo.dirty_paths():
         dirty = [f"{target.name} has uncommitted changes: its learned block was left as it is"]
-        there, target = there._replace(memory=None), None
+        there = there._replace(memory=None)
+        target = None
     before = target.read_bytes() if target is not None and target.is_file() else None
     done = publish(project, index, there, now=now)
     ours = [
@@ -237,7 +243,8 @@ def memory_file(root: Path, setting: MemoryFile, agent: str = "") -> Path | None
         return None
     if setting != "auto":
         return root / setting
-    claude, agents = root / "CLAUDE.md", root / "AGENTS.md"
+    claude = root / "CLAUDE.md"
+    agents = root / "AGENTS.md"
     names = _READ_BY.get(agent, ("CLAUDE.md", "AGENTS.md", "GEMINI.md"))
     if claude.name in names and agents.exists() and claude.exists():
         # A link to AGENTS.md, or a file that says nothing but to read it.
@@ -286,7 +293,8 @@ def with_block(text: bytes, block: bytes) -> bytes | None:
     if not marks:
         gap = b"" if not text else newline if text.endswith(b"\n") else newline * 2
         return text + gap + made if made else text
-    start, end = text.find(BEGIN), text.find(END)
+    start = text.find(BEGIN)
+    end = text.find(END)
     if marks != 2 or start < 0 or end < start:
         return None
     after = end + len(END)
@@ -298,7 +306,8 @@ def read_by(root: Path, config: LearningSection, agent: str) -> str:
     """What this agent loads by itself: skills, and the block."""
     reads_skills = agent == "claude" and config.skills in ("auto", "skills")
     read_there = list(made_skills(root, "skills").values()) if reads_skills else []
-    path, names = memory_file(root, config.memory, agent), _READ_BY.get(agent, ())
+    path = memory_file(root, config.memory, agent)
+    names = _READ_BY.get(agent, ())
     if agent == "claude" and (root / "CLAUDE.md").exists():
         names = (*names, "AGENTS.md")  # it is told there to read the other
     block = _block(read(path) or b"") if path and path.name in names else ""
@@ -306,5 +315,6 @@ def read_by(root: Path, config: LearningSection, agent: str) -> str:
 
 
 def _block(text: bytes) -> str:
-    start, end = text.find(BEGIN), text.find(END)
+    start = text.find(BEGIN)
+    end = text.find(END)
     return text[start:end].decode("utf-8", "surrogateescape") if 0 <= start < end else ""

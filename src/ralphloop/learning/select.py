@@ -60,7 +60,8 @@ def carry(
     if not config.enabled:
         return LearnedPart()
     loaded = dict.fromkeys(_ID.findall(read_by(project.root, config, agent)))
-    question, index = _ASK if config.ask_agent else _INVITE, store.current(project)
+    question = _ASK if config.ask_agent else _INVITE
+    index = store.current(project)
     room = config.budget_tokens * CHARS_PER_TOKEN - _AROUND - len(question)
     lines = _fitting(_chosen(index, story, loaded.keys()), room)
     trial = held_out = False
@@ -74,7 +75,8 @@ def carry(
     text = f"{told}{question}"
     tokens = math.ceil(len(text) / CHARS_PER_TOKEN)
     if tokens > config.budget_tokens:
-        text, tokens = "", 0
+        text = ""
+        tokens = 0
     ids = () if held_out else (*lines, *loaded)
     share = LearningShare(ids=ids, tokens=tokens, held_out=held_out, trial=trial)
     return LearnedPart(text=text, share=share)
@@ -93,7 +95,8 @@ def _chosen(index: Index, story: Story | None, loaded: Collection[str]) -> list[
         return [one for one in usable if one.is_published]
     text = " ".join((story.title, story.description, *story.criteria, story.notes))
     text = text[:_MAX_STORY_TEXT].lower()
-    words, named = match_words(text), {path.strip("/") for path in paths_in(text)}
+    words = match_words(text)
+    named = {path.strip("/") for path in paths_in(text)}
     about = category_of(named, text)
     frequency = Counter(word for one in usable for word in one.words)
     common = max(3.0, _RARE * len(usable))

@@ -139,7 +139,8 @@ def our_skill(path: Path) -> str:
 
 def _write(root: Path, path: str, text: str) -> str:
     """What was done to the file, in a word; empty where nothing was to be done."""
-    target, data = root / path, text.encode()
+    target = root / path
+    data = text.encode()
     existing = read(target)
     if existing == data:
         return ""
@@ -173,7 +174,8 @@ def merged_lines(
         repeated = any(is_same(words, known) for known in said)  # under another id
         if key not in lost and key not in ours and not repeated:
             lines[key] = line
-    most, room = size[0], size[1] - sum(map(len, lines.values()))
+    most = size[0]
+    room = size[1] - sum(map(len, lines.values()))
     for key, line in ours.items():
         if len(line) < room and len(lines) < most:
             lines[key] = line

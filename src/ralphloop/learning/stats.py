@@ -184,7 +184,8 @@ def _add_learning(
 
 def compare(with_them: Sequence[TrialStory], without: Sequence[TrialStory]) -> LearningEffect:
     """Stories that were given what was learned against those that were held out."""
-    n_with, n_without = len(with_them), len(without)
+    n_with = len(with_them)
+    n_without = len(without)
     if n_with + n_without < ENOUGH_STORIES or min(n_with, n_without) < ENOUGH_HELD_OUT:
         words = f"{TOO_EARLY} ({n_with} with learnings, {n_without} held out)"
         return LearningEffect(n_with=n_with, n_without=n_without, sentence=words)
@@ -192,7 +193,8 @@ def compare(with_them: Sequence[TrialStory], without: Sequence[TrialStory]) -> L
     # Newcombe's interval: each side's share with its own.
     shares = (_wilson(sum(one.first for one in side), len(side)) for side in sides)
     (p, low_p, high_p), (q, low_q, high_q) = shares
-    down, up = math.hypot(p - low_p, high_q - q), math.hypot(high_p - p, q - low_q)
+    down = math.hypot(p - low_p, high_q - q)
+    up = math.hypot(high_p - p, q - low_q)
     first = Difference(change=p - q, low=p - q - down, high=p - q + up)
     attempts = welch(*([2.0, *(float(one.attempts) for one in side)] for side in sides))
     tokens = _ratio([[float(one.tokens) for one in side] for side in sides])
@@ -225,7 +227,8 @@ def _words(found: Difference, more: str, less: str, scale: float, form: str) -> 
 
 
 def _wilson(count: int, total: int) -> tuple[float, float, float]:
-    share, z2 = count / total, _Z * _Z / total
+    share = count / total
+    z2 = _Z * _Z / total
     middle = (share + z2 / 2) / (1 + z2)
     half = _Z * math.sqrt(share * (1 - share) / total + z2 / (4 * total)) / (1 + z2)
     return share, middle - half, middle + half
@@ -233,8 +236,10 @@ def _wilson(count: int, total: int) -> tuple[float, float, float]:
 
 def welch(with_them: Sequence[float], without: Sequence[float]) -> Difference:
     """The difference of two means whose spreads may differ."""
-    a, b = variance(with_them) / len(with_them), variance(without) / len(without)
-    change, half = fmean(with_them) - fmean(without), 0.0
+    a = variance(with_them) / len(with_them)
+    b = variance(without) / len(without)
+    change = fmean(with_them) - fmean(without)
+    half = 0.0
     if a + b:
         freedom = (a + b) ** 2 / (a * a / (len(with_them) - 1) + b * b / (len(without) - 1))
         half = students_t(freedom) * math.sqrt(a + b)

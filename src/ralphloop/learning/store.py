@@ -63,14 +63,17 @@ def directory(project: Project) -> Path:
 
 
 def save(project: Project, name: str, data: bytes, *, durable: bool = False) -> None:
-    path, room = directory(project) / name, project.directory
+    path = directory(project) / name
+    room = project.directory
     write_atomic(path, data, within=room, durable=durable, parents=True)
 
 
 def load_all(project: Project) -> tuple[list[Learning], list[str]]:
     """The newest learnings, oldest first, and what could not be read, in words."""
-    place, known = directory(project), _derived(project, _PARSED, dict[str, _Parsed]) or {}
-    found, problems = dict[str, _Parsed](), list[str]()
+    place = directory(project)
+    known = _derived(project, _PARSED, dict[str, _Parsed]) or {}
+    found = dict[str, _Parsed]()
+    problems = list[str]()
     names = (path.name for path in place.glob("learning-*.yaml"))
     # Names end in date, time and milliseconds.
     for name in sorted(names, key=lambda name: (name.rsplit("-", 3)[1:], name))[-MAX_LEARNINGS:]:
@@ -231,7 +234,8 @@ def share(root: Path, entries: Iterable[SharedEntry], *, has_skills: bool = Fals
 
 
 def _shared(root: Path) -> tuple[list[SharedEntry], list[str]]:
-    entries, problems = list[SharedEntry](), list[str]()
+    entries = list[SharedEntry]()
+    problems = list[str]()
     for name in SHARED_FILES:
         try:
             lines = read_regular(root / name, most=_LARGEST_SHARED).splitlines()

@@ -110,7 +110,8 @@ def is_same(a: frozenset[str], b: frozenset[str]) -> bool:
     common = len(a & b)
     if common and common >= SAME * (len(a) + len(b) - common):
         return not (mine and theirs) or mine <= theirs or theirs <= mine
-    rest_a, rest_b = a - mine, b - theirs
+    rest_a = a - mine
+    rest_b = b - theirs
     shared = len(rest_a & rest_b)
     return bool(mine) and mine == theirs and shared >= max(3, 0.6 * min(len(rest_a), len(rest_b)))
 
@@ -135,7 +136,8 @@ def match_words(text: str) -> frozenset[str]:
 
 def category_of(paths: Iterable[str], text: str = "") -> str:
     """What the paths are about, else what the text is about, else the language of the paths."""
-    known, areas = [path.lower() for path in paths], list[str]()
+    known = [path.lower() for path in paths]
+    areas = list[str]()
     for path in known:
         found = [_ABOUT[part] for part in _PART.findall(path) if part in _ABOUT]
         tests = ["testing"] if is_test_path(path) else []

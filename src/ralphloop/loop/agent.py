@@ -12,7 +12,7 @@ the agent for the hour, and its money is the start's.
 import hashlib
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -36,9 +36,9 @@ from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.begin import Round, begun_again
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.judging import Judgement, judge, record
-from ralphloop.loop.runner import Runner
+from ralphloop.loop.run import Run
 from ralphloop.loop.steadily import steadily
-from ralphloop.proc.steps import Steps
+from ralphloop.loop.workspace import Workspace
 from ralphloop.proc.tree import stop_tree
 from ralphloop.prompts import ASK_FOR_STATUS
 from ralphloop.readers import reader_for, reader_name
@@ -52,54 +52,69 @@ _STDERR_TAIL = 8_000
 _COMMIT_S = 30.0  # a commit may take so long when the time is over
 
 
-async def run_agent(runner: Runner, begun: Round) -> Result:
+async def run_agent(run: Run, workspace: Workspace, begun: Round) -> Result:
     """Start the agent, ask for the status block where it is missing, and keep how it ended."""
-    limits, left = runner.config.limits, runner.money_left
+    limits = run.config.limits
+    left = _money_for_a_start(run, workspace)
     resume = begun.state.session_id
     request = AgentRequest(
         config=begun.worker.config,
-        settings_dir=runner.setup.project.directory / "agent",
+        settings_dir=workspace.project.directory / "agent",
         prompt=begun.prompt.text,
-        cwd=runner.setup.project.root,
-        run_id=runner.run,
+        cwd=workspace.project.root,
+        run_id=run.id,
         iteration=begun.number,
-        inherited=runner.setup.env_for(begun.worker),
-        box=runner.setup.agent_boxes.get(begun.worker.name),
+        inherited=workspace.site.env_for(begun.worker),
+        box=workspace.site.agent_boxes.get(begun.worker.name),
         story_id=begun.story.id if begun.story else None,
         session_id=None if resume else str(uuid.uuid4()),
         resume=resume or None,
         budget_usd=left,
     )
-    wall, stall = limits.iteration_timeout, limits.stall_timeout
-    rules = Rules(wall_s=wall, stall_s=stall, is_over=_time_is_up(runner))
-    result = await _run(runner, begun, request, rules, begun.transcript)
+    wall = limits.iteration_timeout
+    stall = limits.stall_timeout
+    rules = Rules(wall_s=wall, stall_s=stall, is_over=_time_is_up(run, workspace))
+    result = await _run(run, workspace, begun, request, rules, begun.transcript)
     resumes = begun.worker.agent.resumes and bool(result.response.session_id)
-    can_be_asked = resumes and not runner.stop.requested and runner.free_at() is None
+    can_be_asked = resumes and not run.stop.requested and run.free_at() is None
     ended = msgspec.structs.replace(result, can_be_asked=can_be_asked)
-    known = Evidence(used=runner.totals())
-    if needs(runner.session.state, begun.start, ended, known, runner.policy) is Need.STATUS:
-        result = await _asked(runner, begun, request, result)
-    _write_end(runner, begun, result)
+    known = Evidence(used=run.totals())
+    if needs(run.session.state, begun.start, ended, known, run.policy) is Need.STATUS:
+        result = await _asked(run, workspace, begun, request, result)
+    _write_end(run, workspace, begun, result)
     return result
 
 
+def _money_for_a_start(run: Run, workspace: Workspace) -> float | None:
+    """Dollars that the next start may use, or None without a limit."""
+    left = run.money_left()
+    if left is None or workspace.reserve_money is None:
+        return left
+    return workspace.reserve_money(left)
+
+
 async def _run(
-    runner: Runner, begun: Round, request: AgentRequest, rules: Rules, transcript: Path
+    run: Run,
+    workspace: Workspace,
+    begun: Round,
+    request: AgentRequest,
+    rules: Rules,
+    transcript: Path,
 ) -> Result:
     """One process of the agent, watched and written down."""
-    launch, repo = begun.worker.agent.launch(request), runner.setup.repo
+    launch = begun.worker.agent.launch(request)
+    repo = workspace.repo
 
     def started(pid: int, since: float) -> None:
-        runner.journal.set_agent_pid(runner.run, begun.number, pid=pid, pid_started=since)
-        runner.settle()
+        run.journal.set_agent_pid(run.id, begun.number, pid=pid, pid_started=since)
 
     with Transcript(transcript) as sink:
         finished = await run_process(
             launch,
             sink=sink,
             rules=rules,
-            stop=runner.stop,
-            on_event=lambda step: runner.emit(step, begun.number),
+            stop=run.stop,
+            on_event=lambda step: run.emit(step, begun.number),
             on_start=started,
             file_probe=(lambda: _fingerprint(repo)) if repo else None,
         )
@@ -107,7 +122,7 @@ async def _run(
     if finished.is_silent:  # it may well have been read, and thought about
         usage = Usage(input_tokens=begun.prompt.estimated_tokens, estimated=True)
         response = msgspec.structs.replace(response, usage=usage)
-    response = with_price(runner, begun, response)
+    response = with_price(run, begun, response)
     if response.outcome is Outcome.FATAL and concerns_login(response.reason):
         look = where_to_look(begun.worker.agent, request.config, request.inherited)
         reason = "; ".join(filter(None, (response.reason, look)))
@@ -115,15 +130,17 @@ async def _run(
     return msgspec.structs.replace(finished, response=response)
 
 
-def _time_is_up(runner: Runner) -> Callable[[], str]:
+def _time_is_up(run: Run, workspace: Workspace) -> Callable[[], str]:
     """Says which time of the run is over, and why; git is given a moment to end a commit."""
-    repo, since = runner.setup.repo, 0.0
+    repo = workspace.repo
+    since = 0.0
 
     def words() -> str:
         nonlocal since
-        now, over = runner.clock(), None
+        now = run.clock()
+        over = None
         with suppress(RalphError):  # the loop meets it too, and says so
-            over = reached(runner.limits.of_time, runner.totals(), now)
+            over = reached(run.limits.of_time, run.totals(), now)
         if over is None:
             return ""
         since = since or now
@@ -133,13 +150,13 @@ def _time_is_up(runner: Runner) -> Callable[[], str]:
     return words
 
 
-def with_price(runner: Runner, begun: Round, response: Response) -> Response:
+def with_price(run: Run, begun: Round, response: Response) -> Response:
     """The same with what the agent's own record tells, and what money it does not tell."""
     if not response.usage.total_tokens:
         return response
     from ralphloop.agents.prices import billed
 
-    return billed(response, begun.worker.config, runner.setup.options.env)
+    return billed(response, begun.worker.config, run.setup.options.env)
 
 
 def _fingerprint(repo: Repository) -> str:
@@ -159,13 +176,15 @@ def _fingerprint(repo: Repository) -> str:
     return digest.hexdigest()
 
 
-async def _asked(runner: Runner, begun: Round, request: AgentRequest, result: Result) -> Result:
+async def _asked(
+    run: Run, workspace: Workspace, begun: Round, request: AgentRequest, result: Result
+) -> Result:
     """The same, with what came when its missing block was asked for."""
-    _write_end(runner, begun, result, asking=True)
-    now = runner.clock()
-    runner.journal.count_asking(now=now, since=now - HOUR)
-    runner.emit(StatusAsked(), begun.number)
-    left = runner.money_left
+    _write_end(run, workspace, begun, result, asking=True)
+    now = run.clock()
+    run.journal.count_asking(now=now, since=now - HOUR)
+    run.emit(StatusAsked(), begun.number)
+    left = _money_for_a_start(run, workspace)
     if left is not None:
         left = max(0.0, left - accounted(begun.state, result.response)[0].dollars)
     question = msgspec.structs.replace(
@@ -179,7 +198,7 @@ async def _asked(runner: Runner, begun: Round, request: AgentRequest, result: Re
     )
     rules = Rules(wall_s=_ASKING_S)
     try:
-        again = await _run(runner, begun, question, rules, _asking_log(begun))
+        again = await _run(run, workspace, begun, question, rules, _asking_log(begun))
     except (RalphError, OSError) as error:  # it could not be asked: its words have to do
         failed = Response(reader="", outcome=Outcome.STARTUP_ERROR, reason=str(error))
         return msgspec.structs.replace(result, asked=failed)
@@ -200,7 +219,9 @@ class AgentEnd(Value, kw_only=True):
     asking: bool = False  # it is asked for its status block; nobody asks a second time
 
 
-def _write_end(runner: Runner, begun: Round, result: Result, *, asking: bool = False) -> None:
+def _write_end(
+    run: Run, workspace: Workspace, begun: Round, result: Result, *, asking: bool = False
+) -> None:
     """Keep how the agent of this iteration ended, until the iteration is finished."""
     end = AgentEnd(
         n=begun.number,
@@ -210,61 +231,66 @@ def _write_end(runner: Runner, begun: Round, result: Result, *, asking: bool = F
         asking=asking,
     )
     # A power cut may take that, and its work is done again.
-    runner.journal.put("agent_ended", {_end_key(runner): end}, durable=False)
+    run.journal.put("agent_ended", {_end_key(run, workspace): end}, durable=False)
 
 
-def _end_key(runner: Runner) -> str:
-    return f"agent_end:{runner.run}" + (f":{runner.lane}" if runner.lane else "")
+def _end_key(run: Run, workspace: Workspace) -> str:
+    return f"agent_end:{run.id}" + (f":{workspace.number}" if workspace.number else "")
 
 
 def _asking_log(begun: Round) -> Path:
     return begun.transcript.with_suffix(".status.log")
 
 
-def recover_iteration(
-    runner: Runner, cut: IterationRecord, conclude: Callable[[Judgement], Steps[object]]
-) -> Steps[str]:
+async def recover_iteration(
+    run: Run,
+    workspace: Workspace,
+    cut: IterationRecord,
+    conclude: Callable[[Judgement], Awaitable[object]],
+) -> str:
     """One iteration that another process began, to the end it can have."""
     stopped = stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
-    stories, states = runner.story_list(), runner.session.stories
+    stories = workspace.story_list()
+    states = run.session.stories
     if stories is not None:  # as it was before the agent: only what we know to have passed has
         known = {name for name, one in states.items() if one.standing is Standing.PASSED}
         stories = stories.with_passes({story.id: story.id in known for story in stories.stories})
-    begun, repo = begun_again(runner, cut, stories), runner.setup.repo
+    begun = begun_again(run, workspace, cut, stories)
+    repo = workspace.repo
     if repo is not None and cut.head and repo.git.attempt("cat-file", "-e", cut.head).returncode:
         # A journal from elsewhere knows commits that are not here.
-        begun = msgspec.structs.replace(begun, before=runner.measure.tree())
+        begun = msgspec.structs.replace(begun, before=workspace.measure.tree())
     try:
-        ended = msgspec.convert(runner.journal.meta(_end_key(runner)), AgentEnd)
+        ended = msgspec.convert(run.journal.meta(_end_key(run, workspace)), AgentEnd)
     except msgspec.ValidationError:
         ended = None  # it was still at work, or another version wrote it
     if ended is not None and ended.n == cut.n:  # go on where the checks were to begin
-        workers = (begun.worker, *runner.setup.workers)
+        workers = (begun.worker, *run.setup.workers)
         named = next((worker for worker in workers if worker.name == ended.agent), begun.worker)
         begun = msgspec.structs.replace(begun, worker=named, carried=ended.carried)
         result = ended.finished
         if ended.asking:  # cut off while it was asked: what it said by then counts, and is paid
-            said = _read_transcript(runner, begun, _asking_log(begun), result.response.reader)
+            said = _read_transcript(run, begun, _asking_log(begun), result.response.reader)
             result = msgspec.structs.replace(result, asked=said)
-        judged = yield from judge(runner, begun, result)
+        judged = await judge(run, workspace, begun, result)
         if judged.cut_short:
             return f"the checks of iteration {cut.n} are still to be run"
-        yield from conclude(judged)
+        await conclude(judged)
         return f"judged iteration {cut.n}, whose agent had ended before its checks did"
     reader = reader_name(begun.worker.name, begun.worker.config.format)
     result = Result(
         end=ProcessEnd(exit_code=None, interrupted=True),
-        response=_read_transcript(runner, begun, begun.transcript, reader),
+        response=_read_transcript(run, begun, begun.transcript, reader),
         stopped_because="the supervisor ended before the agent did",
         leftovers=stopped,
     )
-    judged = record(runner, (yield from judge(runner, begun, result)))
-    yield from steadily(runner, partial(apply_effects, runner, cut.n, judged.step.effects))
+    judged = record(run, await judge(run, workspace, begun, result))
+    await steadily(run, partial(apply_effects, run, workspace, cut.n, judged.step.effects))
     still = f", stopped {len(stopped)} of its processes" if stopped else ""
     return f"recorded iteration {cut.n} as interrupted{still}"
 
 
-def _read_transcript(runner: Runner, begun: Round, path: Path, name: str) -> Response:
+def _read_transcript(run: Run, begun: Round, path: Path, name: str) -> Response:
     reader = reader_for(name)
     stderr = ""
     if path.exists():
@@ -274,4 +300,4 @@ def _read_transcript(runner: Runner, begun: Round, path: Path, name: str) -> Res
                 reader.feed(chunk)
     if (beside := stderr_path(path)).exists():
         stderr = read_regular(beside)[-_STDERR_TAIL:].decode("utf-8", "replace")
-    return with_price(runner, begun, reader.finish(exit_code=None, stderr=stderr))
+    return with_price(run, begun, reader.finish(exit_code=None, stderr=stderr))

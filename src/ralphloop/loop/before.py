@@ -13,26 +13,27 @@ from ralphloop.core.interventions import OthersWorked
 from ralphloop.core.model import CheckResult, CheckStatus, Value
 from ralphloop.journal.queries import REPORTS_KEY, RESULTS_KEY
 from ralphloop.journal.records import KnownResults
-from ralphloop.loop.runner import Runner
+from ralphloop.loop.run import Run
+from ralphloop.loop.workspace import Workspace
 from ralphloop.repo.snapshot import Snapshotter
 
 _MOST_KEPT = 8  # passed stories whose results are kept, beside the baseline
 _LOOKED_BACK = 20  # iterations, of a run that an older version began
 
 
-def move_base(runner: Runner, story: str) -> None:
+def move_base(run: Run, workspace: Workspace, story: str) -> None:
     """Take what others changed since the story's last start for what stands without it."""
-    state = runner.session.story(story)
+    state = run.session.story(story)
     if not (state.start_tree and state.left_tree):
         return  # it has not begun, or nobody knows how it left the work tree
-    now = runner.tree()
+    now = workspace.tree()
     if now.tree == state.left_tree:
         return
     from ralphloop.repo.story_change import tree_without  # few stories are interrupted
 
-    base = tree_without(runner.measure, state.start_tree, state.left_tree, now.tree)
+    base = tree_without(workspace.measure, state.start_tree, state.left_tree, now.tree)
     moved = OthersWorked(story=story, tree=base, head=now.head or "", left=now.tree)
-    runner.intervene(moved)
+    run.intervene(moved)
 
 
 class Before(Value, kw_only=True):
@@ -46,13 +47,13 @@ class Before(Value, kw_only=True):
         return self.results.get(check, nobody_knows)
 
 
-def results_before(runner: Runner, tree: str) -> Before:
+def results_before(run: Run, workspace: Workspace, tree: str) -> Before:
     """What the checks showed in this tree, else in the newest one in which they were green."""
-    known = runner.journal.known_results(runner.run) or [_as_older_versions_kept_it(runner)]
+    known = run.journal.known_results(run.id) or [_as_older_versions_kept_it(run)]
     first = {result.name: result for result in known[-1].checks}
     newest = known[0]
     exact = next((one for one in known if tree in one.trees), None)
-    if exact is None and any(_is_same(runner.measure, one, tree) for one in newest.trees):
+    if exact is None and any(_is_same(workspace.measure, one, tree) for one in newest.trees):
         exact = newest
     if exact is not None:
         return Before(results=first | _by_name(exact.checks), is_exact=True)
@@ -75,12 +76,12 @@ def _is_same(measure: Snapshotter, one: str, other: str) -> bool:
     return not any(kept.issuperset(filter(None, (it.before, it.after))) for it in changes)
 
 
-def _as_older_versions_kept_it(runner: Runner) -> KnownResults:
+def _as_older_versions_kept_it(run: Run) -> KnownResults:
     """The baseline, or the newest passed story's results; only of those the names were kept."""
-    frozen = runner.session.frozen
-    newest = runner.journal.latest_iterations(runner.run, _LOOKED_BACK)
+    frozen = run.session.frozen
+    newest = run.journal.latest_iterations(run.id, _LOOKED_BACK)
     passed = next((it for it in newest if it.record.verdict.passed), None)
-    reports = runner.journal.reports(runner.run)
+    reports = run.journal.reports(run.id)
     found = _by_name((*frozen.baseline, *(passed.checks if passed else ())))
     return KnownResults(
         trees=(passed.end_tree if passed else frozen.start_tree,),
@@ -89,27 +90,26 @@ def _as_older_versions_kept_it(runner: Runner) -> KnownResults:
 
 
 def results_to_keep(
-    runner: Runner, number: int, checks: Sequence[CheckResult], trees: Sequence[str]
+    run: Run, number: int, checks: Sequence[CheckResult], trees: Sequence[str]
 ) -> Mapping[str, object]:
     """What is to be written down of green checks, by key: the next stories are compared with it.
 
     The number is that of the iteration, 0 for the baseline.
     """
-    return dict(_kept(runner, number, checks, trees))
+    return dict(_kept(run, number, checks, trees))
 
 
 def _kept(
-    runner: Runner, number: int, checks: Sequence[CheckResult], trees: Sequence[str]
+    run: Run, number: int, checks: Sequence[CheckResult], trees: Sequence[str]
 ) -> Iterator[tuple[str, object]]:
-    run = runner.run
     newest = KnownResults(
         number=number,
         trees=tuple(dict.fromkeys(filter(None, trees))),
         checks=tuple(replace(result, output_tail="") for result in checks),
     )
-    yield RESULTS_KEY.format(run, number), newest
+    yield RESULTS_KEY.format(run.id, number), newest
     reports = {result.name: result.report for result in checks if result.report is not None}
-    yield REPORTS_KEY.format(run), runner.journal.reports(run) | reports
-    older = [one.number for one in runner.journal.known_results(run) if one.number]
+    yield REPORTS_KEY.format(run.id), run.journal.reports(run.id) | reports
+    older = [one.number for one in run.journal.known_results(run.id) if one.number]
     for gone in older[_MOST_KEPT - 1 :]:
-        yield RESULTS_KEY.format(run, gone), None
+        yield RESULTS_KEY.format(run.id, gone), None

@@ -7,14 +7,15 @@ from pathlib import Path
 from ralphloop.core.events import AgentChanged, IterationStarted
 from ralphloop.core.iteration import LearnedPart, PromptSize, Start
 from ralphloop.core.model import Circuit, Story, StoryList, Value
-from ralphloop.core.run_state import Session, StoryState
+from ralphloop.core.run_state import AGENT_GONE, Session, StoryState
 from ralphloop.errors import InputError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
-from ralphloop.loop.prepare import GONE, Setup, Worker, at_work, back_at, spec_of, team
+from ralphloop.loop.prepare import Setup, Site, Worker, at_work, back_at, spec_of, team
 from ralphloop.loop.repair import Settings, read_settings
-from ralphloop.loop.runner import Runner
-from ralphloop.project import relative
+from ralphloop.loop.run import Run, StandIn
+from ralphloop.loop.workspace import Workspace
+from ralphloop.project import Project, relative
 from ralphloop.prompts import DEFAULT_BUDGET, SHORT_BUDGET, Parts, Prompt, build_prompt
 from ralphloop.repo.snapshot import Snapshot
 from ralphloop.room import new_file, open_regular
@@ -55,40 +56,43 @@ class Round(Value, kw_only=True):
             head=self.before.head or "",
             agent=self.worker.name,
             model=self.worker.config.model,
+            clocks=self.worker.clocks,
             prompt=PromptSize(characters=len(prompt.text), left_out=prompt.left_out),
             learning=self.carried.share,
         )
 
 
-def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Round:
+def begin(run: Run, workspace: Workspace, story: Story | None, stories: StoryList | None) -> Round:
     """Write the iteration ahead: after a crash another process can go on where it ended."""
-    session, now = runner.session, runner.clock()
+    session = run.session
+    now = run.clock()
     number = session.number + 1
-    workers = team(runner.setup.workers, session.story(story.id if story else None).failed)
-    worker = at_work(workers, session.quota, now) or workers[0]
-    _tell_agent(runner, workers[0], worker)
-    state = _state_before(runner, story.id if story else None, worker)
-    before, settings = runner.tree(), read_settings(runner.setup.project.root)
-    stashes = frozenset(runner.setup.repo.stashes()) if runner.setup.repo else None
-    carried = carried_for(runner.setup, story, worker)
-    prompt = brief(runner.setup, session, story, stories, learned=carried.text)
-    folder = runner.setup.project.transcripts / runner.run
+    workers = team(run.setup.workers, session.story(story.id if story else None).failed)
+    worker = at_work(workers, session.state.available_at, now) or workers[0]
+    _tell_agent(run, workers[0], worker)
+    state = _state_before(run, story.id if story else None, worker)
+    before = workspace.tree()
+    settings = read_settings(workspace.project.root)
+    stashes = frozenset(workspace.repo.stashes()) if workspace.repo else None
+    carried = carried_for(run.setup, workspace.project, story, worker)
+    prompt = brief(run.setup, workspace.site, session, story, stories, learned=carried.text)
+    folder = workspace.project.transcripts / run.id
     folder.mkdir(parents=True, exist_ok=True)
     prompt_path = folder / f"{number}.prompt.md"
     encoded = prompt.text.encode("utf-8", "surrogatepass")
     written = prompt.text.encode("utf-8", "replace")
-    if not runner.setup.options.session:  # which reads it; else it is for people, and a story
+    if not run.setup.options.session:  # which reads it; else it is for people, and a story
         from ralphloop.redaction import redact_bytes  # may hold a secret
 
         written = redact_bytes(written)
     with new_file(prompt_path) as file:
         file.write(written)
-    started = runner.made(
+    started = run.new_event(
         IterationStarted(
             story=story.id if story else None,
             title=story.title if story else "",
             attempt=state.attempts + 1,
-            lane=runner.lane,
+            lane=workspace.number,
             by=worker.by if len(workers) > 1 else "",
             passed=stories.passed if stories else 0,
             total=stories.total if stories else 0,
@@ -97,9 +101,9 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Rou
         ),
         number,
     )
-    runner.journal.start_iteration(
+    run.journal.start_iteration(
         IterationRecord(
-            run=runner.run,
+            run=run.id,
             n=number,
             started_at=now,
             story=story.id if story else None,
@@ -107,12 +111,12 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Rou
             head=before.head or "",
             tree=before.tree,
             prompt_digest=hashlib.sha256(encoded).hexdigest(),
-            prompt_path=str(prompt_path.relative_to(runner.setup.project.directory.parent)),
+            prompt_path=str(prompt_path.relative_to(workspace.project.directory.parent)),
         ),
         [started],
     )
     session.number = number
-    runner.sink(started)
+    run.sink(started)
     return Round(
         number=number,
         worker=worker,
@@ -122,73 +126,80 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Rou
         before=before,
         prompt=prompt,
         transcript=folder / f"{number}.log",
-        list_bytes=runner.read[0] if runner.read else b"",
+        list_bytes=workspace.story_bytes(),
         settings=settings,
         stashes=stashes,
         carried=carried,
     )
 
 
-def _tell_agent(runner: Runner, first: Worker, worker: Worker) -> None:
+def _tell_agent(run: Run, first: Worker, worker: Worker) -> None:
     """Say who stands in for whom, where that is new, and when the one that is away is back."""
-    away, other = first.clocks[1], worker.clocks[1]
-    if worker is first and runner.stands_in[0] == away:
-        runner.stands_in = ("", "")
-        runner.emit(AgentChanged(agent=away))
-    elif worker is not first and runner.stands_in != (away, other):
-        runner.stands_in = (away, other)
-        back = back_at(first, runner.session.quota)
-        until = iso(back) if back != GONE else None
-        runner.emit(AgentChanged(agent=other, away=away, until=until))
+    now = StandIn(away=first.clocks.of_failure, instead=worker.clocks.of_failure)
+    if worker is first and run.stands_in.away == now.away:
+        run.stands_in = StandIn()
+        run.emit(AgentChanged(agent=now.away))
+    elif worker is not first and run.stands_in != now:
+        run.stands_in = now
+        back = back_at(first, run.session.state.available_at)
+        until = iso(back) if back != AGENT_GONE else None
+        run.emit(AgentChanged(agent=now.instead, away=now.away, until=until))
 
 
-def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None) -> Round:
+def begun_again(
+    run: Run, workspace: Workspace, cut: IterationRecord, stories: StoryList | None
+) -> Round:
     """An iteration that another process began, from the journal and the list as it was then."""
-    known, failed = runner.setup.stories, runner.session.story(cut.story).failed
-    worker = team(runner.setup.workers, failed)[0]
+    known = workspace.stories
+    failed = run.session.story(cut.story).failed
+    worker = team(run.setup.workers, failed)[0]
     return Round(
         number=cut.n,
         worker=worker,
         story=stories.get(cut.story) if stories and cut.story is not None else None,
         stories=stories,
-        state=_state_before(runner, cut.story, worker),
+        state=_state_before(run, cut.story, worker),
         before=Snapshot(tree=cut.tree, head=cut.head or None),
         prompt=Prompt(text=""),
-        transcript=runner.setup.project.transcripts / cut.run / f"{cut.n}.log",
+        transcript=workspace.project.transcripts / cut.run / f"{cut.n}.log",
         list_bytes=known.path.read_bytes() if known else b"",
     )
 
 
-def _state_before(runner: Runner, story: str | None, worker: Worker) -> StoryState:
+def _state_before(run: Run, story: str | None, worker: Worker) -> StoryState:
     """What is known of the story; of a conversation only where it will be gone on with."""
-    state = runner.session.story(story)
+    state = run.session.story(story)
     resumes = worker.config.context == "resume" and state.session_agent == worker.name
     return state if resumes else state.fresh_conversation()
 
 
-def carried_for(setup: Setup, story: Story | None, worker: Worker) -> LearnedPart:
+def carried_for(setup: Setup, project: Project, story: Story | None, worker: Worker) -> LearnedPart:
     """What earlier runs have learned for this story; a session reads skills and memory itself."""
     config = setup.config.learning
     if not config.enabled or setup.options.session:
         return LearnedPart()
     from ralphloop.learning.select import carry
 
-    return carry(setup.project, story, config=config, agent=worker.name)
+    return carry(project, story, config=config, agent=worker.name)
 
 
 def brief(
     setup: Setup,
+    site: Site,
     session: Session,
     story: Story | None,
     stories: StoryList | None,
     *,
     learned: str = "",
 ) -> Prompt:
-    desk, name = session.desk, story.id if story else ""
-    state, spec, text = session.story(name), None, ""
+    desk = session.desk
+    name = story.id if story else ""
+    state = session.story(name)
+    spec = None
+    text = ""
     notes = (*desk.notes, *desk.own.get(name, ()))
     try:
-        if story and (spec := spec_of(story, setup)) is not None:
+        if story and (spec := spec_of(story, site)) is not None:
             with open_regular(spec) as file:
                 text = file.read(_SPEC_BYTES).decode("utf-8", "replace")
     except (InputError, OSError) as error:
@@ -196,7 +207,7 @@ def brief(
         notes = (*notes, f"The parent specification cannot be read: {error}")
     progress = ""
     with suppress(OSError):
-        tail = progress_tail(setup.project.root / PROGRESS_VIEW, _PROGRESS_BYTES)
+        tail = progress_tail(site.project.root / PROGRESS_VIEW, _PROGRESS_BYTES)
         progress = tail.decode("utf-8", "replace")
         progress = progress[max(0, progress.find("## Iteration")) :]
     parts = Parts(
@@ -205,13 +216,13 @@ def brief(
         story=story,
         state=state,
         spec=text,
-        spec_name=relative(spec, setup.project.root) if spec and text else "",
+        spec_name=relative(spec, site.project.root) if spec and text else "",
         learned=learned,
         checks=session.frozen.checks,
         nudge=_nudge(session),
         progress=progress,
         notes=notes,
-        boxed=bool(setup.agent_boxes) and setup.config.sandbox.git == "read-only",
+        boxed=bool(site.agent_boxes) and setup.config.sandbox.git == "read-only",
         in_session=bool(setup.options.session),
     )
     # A request that was refused may have been too long.
@@ -219,15 +230,19 @@ def brief(
 
 
 def _nudge(session: Session) -> str:
-    """In HALF_OPEN: what was tried, what failed, and that another way is needed."""
+    """What was tried, what failed, and that another way is needed; empty while all goes well."""
     state = session.state
-    if state.breaker.circuit is not Circuit.HALF_OPEN:
+    is_doubtful = state.breaker.circuit is Circuit.HALF_OPEN
+    if not is_doubtful and not state.stuck:
         return ""
-    lines = [f"The last {state.breaker.no_progress} runs changed nothing that counts."]
-    if state.breaker.last_error:
-        lines.append(f"The last error was: {state.breaker.last_error}")
-    replies = [entry.reply[:200] for entry in state.window[-2:] if entry.reply]
-    lines += [f'One of them said: "{reply}"' for reply in replies]
+    lines = []
+    if is_doubtful:
+        lines.append(f"The last {state.breaker.no_progress} runs changed nothing that counts.")
+        if state.breaker.last_error:
+            lines.append(f"The last error was: {state.breaker.last_error}")
+        replies = [entry.reply[:200] for entry in state.window[-2:] if entry.reply]
+        lines += [f'One of them said: "{reply}"' for reply in replies]
+    lines += [f"This work goes in circles: {sign}." for sign in state.stuck]
     lines.append(
         "Do not repeat that. Take a different and smaller step that changes a file, or report"
         " BLOCKED with what you need from a person."

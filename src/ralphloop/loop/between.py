@@ -14,7 +14,7 @@ import msgspec
 
 from ralphloop.config.model import Config, policy_of
 from ralphloop.core.events import LoopEvent, RequestAnswered
-from ralphloop.core.interventions import Accepted, AnyIntervention, SentBack
+from ralphloop.core.interventions import Accepted, AnyIntervention, StoryRejected
 from ralphloop.core.model import Story, StoryList
 from ralphloop.core.policy import Extra
 from ralphloop.core.run_state import Desk, Session
@@ -60,7 +60,9 @@ class HeldRun(msgspec.Struct):
 
 def ask_between_runs(project: Project, kind: str, wish: Wish) -> str:
     with _held(project, wish.story) as between:
-        journal, session, now = between.journal, between.session, time.time()
+        journal = between.journal
+        session = between.session
+        now = time.time()
         try:
             change, answer = wished(session, between.story, kind, wish, now)
         except Refused as error:
@@ -96,7 +98,9 @@ def send_back(project: Project, story: str, why: str) -> str:
         if later := [s.id for s in stories.stories if s.passes and story in s.depends_on]:
             words = f"{', '.join(later[:3])} depends on {story} and has passed"
             raise UsageError(words, f"Send that back first: ralph reject {later[0]} …")
-        source, ref, work = Path(stories.source), "", ""
+        source = Path(stories.source)
+        ref = ""
+        work = ""
         shows = _own_commits(between.journal, project, story)
         if shows:
             repo = confined_repository(project, between.config)
@@ -115,7 +119,7 @@ def send_back(project: Project, story: str, why: str) -> str:
             message = f"{head}\n\n{clean(why).strip()}\n\n{rest}"
             keep = (ref, shows[-1].rpartition("..")[2])
             take_out(repo, tree, message, also=[listed_in], keep=keep)
-        back = SentBack(story=story, why=why, kept=ref, work=work, at=time.time())
+        back = StoryRejected(story=story, why=why, kept=ref, work=work, at=time.time())
         between.intervene(back)
     if not ref:
         return f"{story} is open again; it has no commit to take out"
@@ -132,7 +136,8 @@ def _known_by(repo: Repository, show: str, own: OwnFiles) -> str:
 
 
 def _passed(between: HeldRun, story: str) -> tuple[StoryList, Story]:
-    stories, found = between.stories, between.story(story)
+    stories = between.stories
+    found = between.story(story)
     if stories is None or found is None:
         words = f"there is no story {one_line(story, 60)!r}"
         raise UsageError(words, "`ralph stories` lists them.")
@@ -145,7 +150,9 @@ def _own_commits(journal: Journal, project: Project, story: str) -> list[str]:
     """Of the newest run that passed it, since it was last sent back."""
     for run in journal.runs(_SEARCHED_RUNS):
         made = journal.interventions(run.id)
-        back = (it for it in made if isinstance(it.change, SentBack) and it.change.story == story)
+        back = (
+            it for it in made if isinstance(it.change, StoryRejected) and it.change.story == story
+        )
         since = max((it.after for it in back), default=0)
         mine = (it for it in journal.every_iteration(run.id, brief=True) if it.n > since)
         if shows := own_commits(mine, commits_of(project, run, journal)).get(story):

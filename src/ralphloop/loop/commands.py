@@ -31,7 +31,8 @@ _UNTOLD = re.compile(
 
 def begin_command(setup: Setup, argv: Sequence[str]) -> Beginning:
     """How a command of the settings is started: as it is, in a box, or outside and out of reach."""
-    env, root = setup.options.env, setup.project.root
+    env = setup.options.env
+    root = setup.project.root
     if not programs.confines():
         return Beginning(argv, env)
     if takes_from_tree(argv, root):

@@ -28,7 +28,7 @@ from ralphloop.agents.declared import declared_homes
 from ralphloop.agents.environment import API_KEYS, find_program, outer_sandbox
 from ralphloop.config.model import Config, SandboxMode
 from ralphloop.errors import InputError, RalphError, RepositoryError
-from ralphloop.loop.prepare import Setup, Worker
+from ralphloop.loop.prepare import Setup, Site, Worker
 from ralphloop.proc import programs, sandbox
 from ralphloop.proc.run import run_command
 from ralphloop.proc.sandbox import NONE, OPEN, Box, plan
@@ -92,17 +92,29 @@ _KERNEL = (
 )
 
 
+class ConfinedSite(NamedTuple):
+    site: Site
+    words: str  # what is confined and what is not
+
+
 def confine(setup: Setup) -> Setup:
-    """The same with its boxes, or without and with the reason; raises where that will not do."""
+    """The same with boxes around the checkout's agents, checks and hooks, or with the reason."""
+    found = confine_site(setup, setup.site)
+    return msgspec.structs.replace(setup, site=found.site, confined=found.words)
+
+
+def confine_site(setup: Setup, site: Site) -> ConfinedSite:
+    """A place with its boxes, or without and with the reason; raises where that will not do."""
     config = setup.config
     mode, why = wanted(config, setup.options.env)
     if mode == "off":
-        return msgspec.structs.replace(setup, confined=_UNCONFINED.format(why or "[sandbox] mode"))
+        return ConfinedSite(site, _UNCONFINED.format(why or "[sandbox] mode"))
+    by_hook = bool(setup.options.session)
     try:
-        plans = _Plans(config, setup.project, setup.repo, setup.options.env)
-        by_hook = bool(setup.options.session)
+        plans = _Plans(config, site.project, site.repo, site.env)
         boxes = {} if by_hook else {it.name: plans.agent(it) for it in setup.workers}
-        checks, git = _tried(plans.checks(), setup.project.root), plans.git()
+        checks = _tried(plans.checks(), site.project.root)
+        git = plans.git()
         written = (it for box in (*boxes.values(), checks, git) for it in box.writable)
         programs.distrust(written, confining=True)
         own_words = plans.keep_ourselves_apart()
@@ -110,10 +122,11 @@ def confine(setup: Setup) -> Setup:
         if mode == "on":
             words = f"{why} needs a sandbox, and none works here: {error.message}"
             raise RepositoryError(words, error.next_step) from None
-        return msgspec.structs.replace(setup, confined=_UNCONFINED.format(error.message))
+        return ConfinedSite(site, _UNCONFINED.format(error.message))
     _open_relay(checks)
-    section, guarded = config.sandbox, config.sandbox.git == "guarded"
-    repo = setup.repo.confined(git, guarded=guarded) if setup.repo else None
+    section = config.sandbox
+    guarded = config.sandbox.git == "guarded"
+    repo = site.repo.confined(git, guarded=guarded) if site.repo else None
     who = "the checks and git's hooks" if by_hook else "the agent, the checks and git's hooks"
     places = " ".join(["the work tree", *section.write])
     kept = ".git and .ralph" if section.git == "read-only" else "git's settings and .ralph"
@@ -123,15 +136,14 @@ def confine(setup: Setup) -> Setup:
         f"confined: {who} write only in {places}, never {kept}; keys and other projects are hidden;"
         f" network: {network}{rest}{own_words}"
     )
-    return msgspec.structs.replace(
-        setup, repo=repo, agent_boxes=boxes, check_box=checks, confined=words
-    )
+    boxed = msgspec.structs.replace(site, repo=repo, agent_boxes=boxes, check_box=checks)
+    return ConfinedSite(boxed, words)
 
 
 def box_of_commands(setup: Setup) -> Box:
     """The box of checks, for commands of the settings; raises `NoSandbox`."""
-    if setup.check_box is not None:
-        return setup.check_box
+    if setup.site.check_box is not None:
+        return setup.site.check_box
     plans = _Plans(setup.config, setup.project, setup.repo, setup.options.env)
     box = plans.checks()
     _open_relay(box)
@@ -223,7 +235,8 @@ class _Plans:
         *,
         looking: bool = False,  # and nothing is made
     ) -> None:
-        self._repo, self._env = repo, env
+        self._repo = repo
+        self._env = env
         self._keys = frozenset(API_KEYS.difference(config.agent.pass_env))
         self._section = config.sandbox
         self._room = project.directory
@@ -370,7 +383,8 @@ class _Plans:
         absent: tuple[str, ...] = (),
         withheld: frozenset[str] = frozenset(),
     ) -> Box:
-        hidden, ports = _there(self._hidden(frozenset(kept))), self._section.network
+        hidden = _there(self._hidden(frozenset(kept)))
+        ports = self._section.network
         obeyed = self._obeyed.files if self._obeyed else ()
         ours = [*self._own, *self._customs]
         absent += tuple(str(path) for path in self._customs if not path.exists())

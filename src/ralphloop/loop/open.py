@@ -29,24 +29,26 @@ from ralphloop.journal.views import PROGRESS_VIEW, archive_progress
 from ralphloop.loop.commands import begin_command
 from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import apply_effects, land, take_back
-from ralphloop.loop.loop import concluded, run_loop
+from ralphloop.loop.loop import finish_iteration, run_loop
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.readiness import PreflightReport, look_at_agents, preflight
 from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.runner import Asks, Runner, Sink, Tell, measure_of, nobody_says_yes
+from ralphloop.loop.run import Asks, Audience, Run, Sink, Tell, nobody_says_yes
 from ralphloop.loop.steadily import steadily
+from ralphloop.loop.workspace import Workspace
 from ralphloop.proc import programs
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.run import Output, ourselves, run_command, run_in_front
-from ralphloop.proc.steps import Steps, StopSignal, beside, short
+from ralphloop.proc.threads import StopSignal, short
 from ralphloop.repo.private_git import make_directory
 from ralphloop.text.durations import format_duration, next_clock
 from ralphloop.text.plain import counted
 
 _A_PERSON_WENT_ON = (ExitDecision.BLOCKED, ExitDecision.ERROR, ExitDecision.TEST_SATURATION)
 _ATTENTION_S = 1.0
-_ON_END_TIMEOUT_S, _PR_TIMEOUT_S = 60.0, 1_200.0
+_ON_END_TIMEOUT_S = 60.0
+_PR_TIMEOUT_S = 1_200.0
 _RUNS_WITH_EVENTS = 20
 EXIT_CODES = {
     ExitDecision.PROJECT_COMPLETE: ExitCode.COMPLETE,
@@ -71,22 +73,31 @@ async def run_session(
     setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell, asks: Asks = nobody_says_yes
 ) -> EndedRun:
     with held(setup, stop=stop, sink=sink, tell=tell, asks=asks) as new:
-        return await attended(await beside(open_runner(new)), run_loop)
+        run = await open_run(new.run, new.checkout)
+        return await attended(run, new.checkout, run_loop)
+
+
+class HeldProject(NamedTuple):
+    """A project that nobody else works on, and nothing begun yet."""
+
+    run: Run
+    checkout: Workspace
 
 
 @contextmanager
 def held(
     setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell, asks: Asks = nobody_says_yes
-) -> Iterator[Runner]:
-    """The project for one run: all that is confined, locked and open, and nothing begun yet."""
-    directory, now = setup.project.directory, time.time()
+) -> Iterator[HeldProject]:
+    """The project for one run: all of it confined, locked and open."""
+    directory = setup.project.directory
+    now = time.time()
     setup.insist_on_trust()
     make_directory(directory)
     setup = confine(setup)
     tell(f"{setup.confined}.")
-    run = run_to_hold(setup, now)
+    name = run_to_hold(setup, now)
     with (
-        RunLock(directory, run=run, now=now, shared=setup.shares) as lock,
+        RunLock(directory, run=name, now=now, shared=setup.site.shares) as lock,
         Journal.open(setup.project.journal) as journal,
     ):
         if lock.ended:
@@ -98,12 +109,13 @@ def held(
         places = {setup.project.root, *lock.held, *filter(Path.is_dir, directory.iterdir())}
         for place in places | ({setup.stories.path.parent} if setup.stories else set()):
             clean_leftovers(place, now=now)
-        new = Session(run=run)
-        measure = measure_of(setup)
-        yield Runner(setup, new, journal, measure, stop, sink=sink, tell=tell, asks=asks, lock=lock)
+        run = Run(setup, Session(run=name), journal, stop, Audience(sink, tell, asks))
+        yield HeldProject(run, Workspace(setup.site, lock=lock))
 
 
-async def attended(runner: Runner, loop: Callable[[Runner], Awaitable[Decision]]) -> EndedRun:
+async def attended(
+    run: Run, workspace: Workspace, loop: Callable[[Run, Workspace], Awaitable[Decision]]
+) -> EndedRun:
     """Carry an open run to its end, and answer what is asked of it meanwhile."""
     import asyncio
 
@@ -111,39 +123,40 @@ async def attended(runner: Runner, loop: Callable[[Runner], Awaitable[Decision]]
         while True:
             await asyncio.sleep(_ATTENTION_S)
             with suppress(RalphError):  # the loop meets it too, and says so
-                put_back_own_files(runner)
-                handle_requests(runner)
+                run.beat()
+                put_back_own_files(run, workspace)
+                handle_requests(run, workspace)
 
     attending = asyncio.create_task(attend())
     try:
-        decision = await loop(runner)
-        decision = unless_taken_away(decision, runner.story_list(), runner.session.stories)
-        await beside(steadily(runner, partial(short, partial(_bring_out, runner))))
+        decision = await loop(run, workspace)
+        decision = unless_taken_away(decision, workspace.story_list(), run.session.stories)
+        await steadily(run, partial(short, partial(_bring_out, run, workspace)))
     except GitDisturbed as error:
-        given_up = _no_more_waiting(runner, error)
+        given_up = _no_more_waiting(run, error)
         failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
-        ended = end_run(runner, given_up or failed, publish=False)
+        ended = end_run(run, workspace, given_up or failed, publish=False)
         if given_up is None:
             raise
         return ended
     except RalphError as error:
         failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
         with suppress(RalphError):  # what went wrong first is what is said
-            end_run(runner, failed, publish=False)
-        runner.measure.close()
+            end_run(run, workspace, failed, publish=False)
+        workspace.measure.close()
         raise
     finally:
         attending.cancel()
-    ended = end_run(runner, decision, publish=False)
-    runner.measure.close()
+    ended = end_run(run, workspace, decision, publish=False)
+    workspace.close()
     return ended
 
 
-def _no_more_waiting(runner: Runner, error: GitDisturbed) -> Decision | None:
+def _no_more_waiting(run: Run, error: GitDisturbed) -> Decision | None:
     """Why git was not waited for any longer, where that is a person's word or the time's."""
-    decision = reached(runner.limits.of_time, runner.totals(), runner.clock())
+    decision = reached(run.limits.of_time, run.totals(), run.clock())
     if error.stopped:
-        decision = runner.interrupted
+        decision = run.interrupted
     if decision is None:
         return None
     owed = f"{error.message}: what is still to be done then is done by `ralph run --continue`"
@@ -154,33 +167,34 @@ def run_to_hold(setup: Setup, now: float) -> str:
     """The id this process answers to: the run it will continue, or a new one."""
     if setup.options.resume:
         with JournalReader.open(setup.project.journal) as journal:
-            candidate = journal.resume_candidate(now, errand=setup.is_errand)
+            candidate = journal.resume_candidate(now, errand=setup.site.is_errand)
         if candidate is not None and not candidate.expired:
             return candidate.run.id
     return new_run_id(now)
 
 
-def open_runner(new: Runner) -> Steps[Runner]:
-    """Do what a crash left, then go on with the unfinished run or begin the new one."""
-    setup, journal, tell = new.setup, new.journal, new.tell
-    if done := new.restored():
+async def open_run(new: Run, workspace: Workspace) -> Run:
+    """Do what a crash left; then the unfinished run to go on with, or the new one, begun."""
+    setup = new.setup
+    journal = new.journal
+    tell = new.tell
+    if done := workspace.restore_experiment(journal):
         tell(f"Recovered: {done}.")
     now = time.time()
-    candidate = journal.resume_candidate(now, errand=setup.is_errand)
-    again = msgspec.structs.replace
-    old = again(new, session=journal.session(candidate.run.id)) if candidate else None
-    beside = (
-        again(new, session=journal.session(it.id), setup=setup.for_stories_of(it.prd_path))
-        for it in journal.unfinished_runs(errand=not setup.is_errand)
-        if journal.owed_effects(it.id) or journal.unfinished_iterations(it.id)
-    )
-    for one in (*([old] if old else ()), *beside):
-        for done in (yield from recover(one)):
-            tell(f"Recovered: {done}.")
+    is_errand = workspace.site.is_errand
+    candidate = journal.resume_candidate(now, errand=is_errand)
+    old = new.of_session(journal.session(candidate.run.id)) if candidate else None
+    if old is not None:
+        await _tell_recovered(old, workspace)
+    for other in journal.unfinished_runs(errand=not is_errand):
+        if journal.owed_effects(other.id) or journal.unfinished_iterations(other.id):
+            beside = Workspace(setup.site_of_stories(other.prd_path), lock=workspace.lock)
+            await _tell_recovered(new.of_session(journal.session(other.id)), beside)
     goes_on = new.stop.requested or (setup.options.resume and candidate and not candidate.expired)
     if old is not None and candidate is not None and goes_on:
         # A stop asked for meanwhile ends it as it was.
-        return (yield from _continued(old, candidate.run))
+        await _continue_run(old, workspace, candidate.run)
+        return old
     _refuse_if_open(journal, setup, now)
     if setup.options.resume:
         age = "it is older than 24 hours" if candidate else "there is none to continue"
@@ -192,24 +206,32 @@ def open_runner(new: Runner) -> Steps[Runner]:
             f" kept. `ralph run --continue` would also have kept what it used:"
             f" {counted(used.iterations, 'iteration')}, ${used.cost_usd:.2f}."
         )
-    return (yield from _begun(new, old))
+    await _begin_run(new, workspace, old)
+    return new
 
 
-def recover(runner: Runner) -> Steps[list[str]]:
+async def _tell_recovered(run: Run, workspace: Workspace) -> None:
+    for words in await recover(run, workspace):
+        run.tell(f"Recovered: {words}.")
+
+
+async def recover(run: Run, workspace: Workspace) -> list[str]:
     """Do what a crash left, and nothing twice; returns what was done, in words."""
     from ralphloop.loop.agent import recover_iteration  # few runs were cut off
 
     done: list[str] = []
-    if runner.journal.meta(f"lanes:{runner.run}") is not None:
+    if run.journal.meta(f"lanes:{run.id}") is not None:
         return done  # its work is in other trees: `lanes.opening` settles it
-    for owing in runner.journal.owed_effects(runner.run):
-        yield from steadily(runner, partial(apply_effects, runner, owing.n, owing.effects))
+    for owing in run.journal.owed_effects(run.id):
+        await steadily(run, partial(apply_effects, run, workspace, owing.n, owing.effects))
         done.append(f"finished what iteration {owing.n} had left to do")
-    cuts = runner.journal.unfinished_iterations(runner.run)
-    gone = take_back(runner) if cuts else {}  # an agent may have written what the journal says
+    cuts = run.journal.unfinished_iterations(run.id)
+    # An agent may have written what the journal says.
+    gone = take_back(run, workspace) if cuts else {}
     done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
     for cut in cuts:
-        done.append((yield from recover_iteration(runner, cut, partial(concluded, runner))))
+        finish = partial(finish_iteration, run, workspace)
+        done.append(await recover_iteration(run, workspace, cut, finish))
     return done
 
 
@@ -224,112 +246,120 @@ def _refuse_if_open(journal: Journal, setup: Setup, now: float) -> None:
         raise CircuitOpen(words, f"{end.advice} {end.command}")
 
 
-def _continued(runner: Runner, record: RunRecord) -> Steps[Runner]:
+async def _continue_run(run: Run, workspace: Workspace, record: RunRecord) -> None:
     """Go on where the journal left off; said in one sentence."""
-    now, report = runner.clock(), PreflightReport()
-    look_at_agents(runner, report)  # a login may be gone, or another agent chosen since
-    runner.journal.reopen_run(
+    now = run.clock()
+    report = PreflightReport()
+    look_at_agents(run, workspace, report)  # a login may be gone, or another agent chosen since
+    run.journal.reopen_run(
         record.id,
         now=now,
         pid=os.getpid(),
         pid_started=started_at(os.getpid()) or 0.0,
-        config=storable(runner.config),
+        config=storable(run.config),
     )
     if record.decision in _A_PERSON_WENT_ON:
-        stories = runner.story_list()
+        stories = workspace.story_list()
         # Where a person answered some of the questions, the other stories still wait for theirs.
-        if stories is None or choose(stories, runner.session.stories) is None:
-            runner.intervene(Reopened(waiting_only=True))
-    yield from _ready(runner, report)
-    totals = runner.totals()  # what was recovered just now is part of it
-    runner.tell(
+        if stories is None or choose(stories, run.session.stories) is None:
+            run.intervene(Reopened(waiting_only=True))
+    await _ready(run, workspace, report)
+    totals = run.totals()  # what was recovered just now is part of it
+    run.tell(
         f"Continuing run {record.id} from {format_duration(now - record.last_activity)} ago:"
         f" {counted(totals.iterations, 'iteration')},"
         f" {spent_words(totals.cost_usd, totals.unpriced)},"
-        f" circuit {runner.session.state.breaker.circuit}; next is the first open story."
+        f" circuit {run.session.state.breaker.circuit}; next is the first open story."
     )
-    _started(runner, continued=True)
-    return runner
+    _tell_started(run, workspace, continued=True)
 
 
-def _begun(runner: Runner, old: Runner | None) -> Steps[Runner]:
+async def _begin_run(run: Run, workspace: Workspace, old: Run | None) -> None:
     """A new session; story states are taken over, blocked stories are tried again."""
-    setup, session, journal = runner.setup, runner.session, runner.journal
-    latest = None if setup.is_errand else journal.latest_night()
-    last = None if setup.is_errand else latest or journal.latest_run()
+    setup = run.setup
+    session = run.session
+    journal = run.journal
+    is_errand = workspace.site.is_errand
+    latest = None if is_errand else journal.latest_night()
+    last = None if is_errand else latest or journal.latest_run()
     newest = journal.latest_iterations(last.id, 1) if last else ()
     # What is dirty in the tree the last iteration of the last run ended in, we left.
     ours = frozenset(record.end_tree for record in newest if record.end_tree)
     # What the last run knew of its stories, also if it is over: their grades are still true.
     known = journal.story_states(latest.id) if latest else {}
-    report = yield from steadily(runner, partial(preflight, runner, ours=ours))
+    report = await steadily(run, partial(preflight, run, workspace, ours=ours))
     frozen = session.frozen
-    journal.save_part(runner.run, frozen)  # before the run exists: none is ever without its checks
+    journal.save_part(run.id, frozen)  # before the run exists: none is ever without its checks
     stories = old.session.stories if old else known
     session.state = first_state(frozen, journal.circuit(), stories)
     journal.begin_run(
         RunRecord(
-            id=runner.run,
-            started_at=runner.clock(),
+            id=run.id,
+            started_at=run.clock(),
             mode=setup.policy.mode,
             session=setup.options.session,
-            prd_path=setup.source_name,
+            prd_path=workspace.site.source_name,
             branch=frozen.branch,
             head=frozen.start_head,
             pid=os.getpid(),
             pid_started=started_at(os.getpid()) or 0.0,
             config=msgspec.to_builtins(storable(setup.config)),
-            continues=old.run if old else None,
+            continues=old.id if old else None,
         )
     )
-    journal.put_stories(runner.run, session.stories)
-    journal.save_part(runner.run, session.state)
-    _put_progress_away(runner, latest)
-    runner.intervene(Reopened())
-    yield from _ready(runner, report)
-    _started(runner, continued=False)
-    return runner
+    journal.put_stories(run.id, session.stories)
+    journal.save_part(run.id, session.state)
+    _put_progress_away(run, workspace, latest)
+    run.intervene(Reopened())
+    await _ready(run, workspace, report)
+    _tell_started(run, workspace, continued=False)
 
 
-def _put_progress_away(runner: Runner, latest: RunRecord | None) -> None:
+def _put_progress_away(run: Run, workspace: Workspace, latest: RunRecord | None) -> None:
     """A new branch, or a list of other stories, is another feature: it begins its own progress."""
-    stories, project = runner.story_list(), runner.setup.project
-    if stories is None or runner.setup.is_errand or runner.setup.lands_on:
+    stories = workspace.story_list()
+    project = workspace.project
+    if stories is None or workspace.site.is_errand or workspace.lands_on:
         return
     wanted = stories.branch_name
     is_new = bool(wanted and latest and latest.branch and wanted != latest.branch)
     tasks = () if is_new else [f"{story.id}: {story.title}" for story in stories.stories]
-    path, archive = project.root / PROGRESS_VIEW, project.directory / "archive"
-    if said := archive_progress(path, tasks, archive, now=runner.clock()):
-        runner.tell(said)
+    path = project.root / PROGRESS_VIEW
+    archive = project.directory / "archive"
+    if said := archive_progress(path, tasks, archive, now=run.clock()):
+        run.tell(said)
 
 
-def _ready(runner: Runner, report: PreflightReport) -> Steps[None]:
-    for line in (*runner.setup.handed, *(f"warning: {line}" for line in report.warnings)):
-        runner.tell(line)
-    upheld = partial(take_back, runner, agent_ran=False)
-    for story, reason in (yield from steadily(runner, partial(short, upheld))).items():
-        runner.tell(f"{story} is open again: {reason}.")
-    for note in runner.journal.meta(NOTES_KEY) or ():
-        runner.add_note(note)
-    runner.journal.set_meta(NOTES_KEY, [])
-    if runner.setup.options.reset_circuit:
-        runner.intervene(CircuitReset(at=runner.clock()))
+async def _ready(run: Run, workspace: Workspace, report: PreflightReport) -> None:
+    for line in (*run.setup.handed, *(f"warning: {line}" for line in report.warnings)):
+        run.tell(line)
+    upheld = partial(take_back, run, workspace, agent_ran=False)
+    for story, reason in (await steadily(run, partial(short, upheld))).items():
+        run.tell(f"{story} is open again: {reason}.")
+    for note in run.journal.meta(NOTES_KEY) or ():
+        run.add_note(note)
+    run.journal.set_meta(NOTES_KEY, [])
+    if run.setup.options.reset_circuit:
+        run.intervene(CircuitReset(at=run.clock()))
 
 
-def _started(runner: Runner, *, continued: bool) -> None:
+def _tell_started(run: Run, workspace: Workspace, *, continued: bool) -> None:
     # When `limits.until` is: once for a session, unless a person says it anew.
-    desk, until = runner.session.desk, runner.config.limits.until
-    anew = "limits.until" in runner.setup.options.flags
+    desk = run.session.desk
+    until = run.config.limits.until
+    anew = "limits.until" in run.setup.options.flags
     if anew or not (continued and desk.extra.ends_at):
-        ends_at = next_clock(until, runner.clock()) if until else 0.0
+        ends_at = next_clock(until, run.clock()) if until else 0.0
         extra = msgspec.structs.replace(desk.extra, ends_at=ends_at)
-        runner.change_desk(msgspec.structs.replace(desk, extra=extra))
-    stories, totals = runner.story_list(), runner.totals()
-    session, agent, limits = runner.session, runner.config.agent, runner.limits
+        run.change_desk(msgspec.structs.replace(desk, extra=extra))
+    stories = workspace.story_list()
+    totals = run.totals()
+    session = run.session
+    agent = run.config.agent
+    limits = run.limits
     started = RunStarted(
         continued=continued,
-        project=runner.setup.project.root.name,
+        project=run.setup.project.root.name,
         branch=session.frozen.branch,
         agent=str(agent.name),
         model=agent.models,
@@ -344,70 +374,72 @@ def _started(runner: Runner, *, continued: bool) -> None:
         quota=session.state.quota,
         circuit=session.state.breaker.circuit,
     )
-    runner.emit(msgspec.structs.replace(started, **named(limits)))
-    runner.publish(at_once=True)
+    run.emit(msgspec.structs.replace(started, **named(limits)))
+    workspace.publish(run, at_once=True)
 
 
-def end_run(runner: Runner, decision: Decision, *, publish: bool = True) -> EndedRun:
+def end_run(
+    run: Run, workspace: Workspace, decision: Decision, *, publish: bool = True
+) -> EndedRun:
     if publish:
-        _bring_out(runner)
-    if runner.session.desk.paused:  # what is over is not paused, when it goes on
-        runner.change_desk(msgspec.structs.replace(runner.session.desk, paused=""))
-    runner.settle()
+        _bring_out(run, workspace)
+    if run.session.desk.paused:  # what is over is not paused, when it goes on
+        run.change_desk(msgspec.structs.replace(run.session.desk, paused=""))
     complete = decision.word is ExitDecision.PROJECT_COMPLETE
-    runner.journal.end_run(
-        runner.run,
-        now=runner.clock(),
+    run.journal.end_run(
+        run.id,
+        now=run.clock(),
         status=RunStatus.COMPLETE if complete else RunStatus.STOPPED,
         decision=str(decision.word),
         reason="; ".join(decision.reasons),
     )
-    runner.journal.prune_events(keep_runs=_RUNS_WITH_EVENTS)
-    runner.publish(at_once=True)
-    stories, totals = runner.story_list(), runner.journal.totals(runner.run)
+    run.journal.prune_events(keep_runs=_RUNS_WITH_EVENTS)
+    workspace.publish(run, at_once=True)
+    stories = workspace.story_list()
+    totals = run.journal.totals(run.id)
     told = RunFinished(
         decision=decision.word,
         reasons=decision.reasons,
         exit_code=int(EXIT_CODES[decision.word]),
         passed=stories.passed if stories else 0,
         total=stories.total if stories else 0,
-        cost_usd=totals.cost_usd + runner.owed_usd,
+        cost_usd=totals.cost_usd + run.owed_usd,
         unpriced=totals.unpriced,
         tokens=totals.total_tokens,
         iterations=totals.iterations,
         duration_s=totals.active_s,
-        quota=valid(runner.session.state.quota, runner.clock()),
+        quota=valid(run.session.state.quota, run.clock()),
         waiting=tuple(
             f"{story} waits for you: {state.reason}"
-            for story, state in runner.session.stories.items()
+            for story, state in run.session.stories.items()
             if story and state.standing is Standing.BLOCKED
         ),
     )
-    runner.emit(told)
-    return EndedRun(runner.run, told)
+    run.emit(told)
+    return EndedRun(run.id, told)
 
 
-def _bring_out(runner: Runner) -> None:
+def _bring_out(run: Run, workspace: Workspace) -> None:
     """What a run that ended by itself has learned, in commits; it can be done again."""
-    if not runner.stop.requested and runner.session.number:
-        _publish_learned(runner)
-        land(runner)
+    if not run.stop.requested and run.session.number:
+        _publish_learned(run, workspace)
+        land(workspace)
 
 
-def _publish_learned(runner: Runner) -> None:
+def _publish_learned(run: Run, workspace: Workspace) -> None:
     """Skills and the managed block, in a commit of their own, when a run ended by itself."""
     from ralphloop.learning.publish import at_end
 
     for line in at_end(
-        runner.setup.project,
-        runner.setup.repo if runner.config.git.commit == "story" else None,
-        runner.config.learning,
-        agent=runner.config.agent.name,
-        run=runner.run,
-        now=runner.clock(),
-        on_branch=not runner.setup.lands_on,
+        workspace.project,
+        workspace.repo if run.config.git.commit == "story" else None,
+        run.config.learning,
+        agent=run.config.agent.name,
+        run=run.id,
+        now=run.clock(),
+        on_branch=not workspace.lands_on,
     ):
-        runner.tell(line)
+        run.tell(line)
 
 
 def after_run(setup: Setup, ended: EndedRun) -> str:
@@ -415,7 +447,8 @@ def after_run(setup: Setup, ended: EndedRun) -> str:
 
     A command of the work tree may be an agent's by now: it runs in the sandbox, where there is one.
     """
-    argv, root = setup.config.session.on_end, setup.project.root
+    argv = setup.config.session.on_end
+    root = setup.project.root
     if not argv:
         return ""
     # The run is over: what fails now changes nothing.

@@ -10,7 +10,8 @@ taken along) is for a person to decide.
 from ralphloop.core.events import CommitsSeen
 from ralphloop.core.model import Value
 from ralphloop.core.run_state import Standing, StoryState
-from ralphloop.loop.runner import Runner
+from ralphloop.loop.run import Run
+from ralphloop.loop.workspace import Workspace
 from ralphloop.repo.git import printable
 from ralphloop.repo.snapshot import Snapshot
 from ralphloop.repo.work_tree import Repository, concerns
@@ -27,9 +28,9 @@ class HeadMove(Value, kw_only=True):
     obstacle: str = ""  # what the run needs that it moved; empty: it can go on
 
 
-def look_at_head(runner: Runner, expected: str, now: Snapshot) -> HeadMove | None:
+def look_at_head(run: Run, workspace: Workspace, expected: str, now: Snapshot) -> HeadMove | None:
     """What happened to HEAD since the run left it there; None where that is nobody's business."""
-    repo = runner.setup.repo
+    repo = workspace.repo
     if repo is None or not expected or now.head == expected:
         return None
     if now.head is None:
@@ -45,8 +46,8 @@ def look_at_head(runner: Runner, expected: str, now: Snapshot) -> HeadMove | Non
     if count > 1:
         words += f" and {count - 1} more"
     words += " meanwhile"
-    paths = _theirs(runner, repo, expected, now.head)
-    for story, touched in _at_work(runner, now).items():
+    paths = _theirs(workspace, repo, expected, now.head)
+    for story, touched in _at_work(run, workspace, now).items():
         if both := sorted(touched & paths):
             names = some([printable(path) for path in both], _MOST_NAMED)
             words += f", and {names} is what {story} is at work on"
@@ -54,10 +55,10 @@ def look_at_head(runner: Runner, expected: str, now: Snapshot) -> HeadMove | Non
     return HeadMove(words=words)
 
 
-def go_on_from(runner: Runner, now: Snapshot, move: HeadMove) -> None:
+def go_on_from(run: Run, workspace: Workspace, now: Snapshot, move: HeadMove) -> None:
     """Take the commit as it is, and say whose it was."""
-    runner.expected_head = now.head or ""
-    runner.emit(CommitsSeen(head=runner.expected_head, words=move.words))
+    workspace.expected_head = now.head or ""
+    run.emit(CommitsSeen(head=workspace.expected_head, words=move.words))
 
 
 class _Described(Value, kw_only=True):
@@ -73,14 +74,14 @@ def _described(repo: Repository, commit: str) -> _Described:
     return _Described(whose=whose, name=f'{short} "{one_line(subject, 60)}"')
 
 
-def _theirs(runner: Runner, repo: Repository, old: str, new: str) -> set[str]:
+def _theirs(workspace: Workspace, repo: Repository, old: str, new: str) -> set[str]:
     """What their commits changed, without our own files: those are read anew anyway."""
-    return {path for path in repo.paths_between(old, new) if path not in runner.setup.own}
+    return {path for path in repo.paths_between(old, new) if path not in workspace.own}
 
 
-def _unfinished(runner: Runner) -> dict[str, StoryState]:
+def _unfinished(run: Run) -> dict[str, StoryState]:
     """Stories with a start behind them that are not done with."""
-    states = runner.session.stories.items()
+    states = run.session.stories.items()
     return {
         name: one
         for name, one in states
@@ -88,12 +89,12 @@ def _unfinished(runner: Runner) -> dict[str, StoryState]:
     }
 
 
-def _at_work(runner: Runner, now: Snapshot) -> dict[str, set[str]]:
+def _at_work(run: Run, workspace: Workspace, now: Snapshot) -> dict[str, set[str]]:
     """What each unfinished story had changed when its last start ended."""
-    measure = runner.measure
+    measure = workspace.measure
     found = {}
-    for name, state in _unfinished(runner).items():
-        starts = runner.journal.story_iterations(runner.run, name, 1)
+    for name, state in _unfinished(run).items():
+        starts = run.journal.story_iterations(run.id, name, 1)
         left = starts[0].end_tree if starts else ""
         if not left or not measure.has(left):
             left = now.tree  # nobody knows: all that differs may be its own

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ralphloop.config.model import AgentSection, Config, policy_of
+from ralphloop.core.iteration import AgentClocks
 from ralphloop.core.model import Story, StoryList, Value
 from ralphloop.core.planning import rungs_in_order
 from ralphloop.core.policy import Policy
+from ralphloop.core.run_state import AGENT_GONE
 from ralphloop.errors import (
     AgentUnavailable,
     Finding,
@@ -68,29 +70,74 @@ class Options(Value, kw_only=True):
     env: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(os.environ))
 
 
-class Setup(Value, kw_only=True):
-    options: Options
+class Site(Value, kw_only=True):
+    """A place in which stories are worked on or judged, as it was found; nothing in it changes."""
+
     project: Project
-    config: Config
-    policy: Policy
     repo: Repository | None
     stories: StoryFile | None  # None: a plain loop
     within: Path  # the story file is never written outside of it, whatever link stands there
     specs_dir: Path
-    instructions: str
-    workers: tuple[Worker, ...]  # the agent, and those that may take over
     own: OwnFiles
-    grants: tuple[Grant, ...] = ()  # lines of the repository that need a person's yes
-    handed: tuple[str, ...] = ()  # what the repository has a say in, to be said at the start
+    env: Mapping[str, str]  # what is inherited there
     agent_boxes: Mapping[str, Box] = msgspec.field(default_factory=dict)  # by the agent's name
     check_box: Box | None = None
-    confined: str = ""  # what is confined and what is not, in words
     lands_on: str = ""  # the branch that stories of lanes land on; this is the landing tree
+    is_of_session: bool = False  # an agent session carries the loop: a new process every turn
 
     def env_for(self, worker: Worker) -> Mapping[str, str]:
         """What an agent inherits, and whether it is told of a sandbox around it."""
-        env = {name: value for name, value in self.options.env.items() if name != BOXED}
+        env = {name: value for name, value in self.env.items() if name != BOXED}
         return {**env, BOXED: "1", "IS_SANDBOX": "1"} if worker.name in self.agent_boxes else env
+
+    @property
+    def shares(self) -> bool:
+        """Others may work beside us in the same work tree."""
+        return self.repo is not None and bool(self.repo.scope)
+
+    @property
+    def source_name(self) -> str:
+        return relative(self.stories.path, self.project.root) if self.stories else ""
+
+    @property
+    def listed(self) -> str:
+        """The story file, from the repository's root; empty where it lies elsewhere."""
+        if self.repo is None or self.stories is None:
+            return ""
+        real = self.stories.path.resolve()
+        root = self.repo.root.resolve()
+        return real.relative_to(root).as_posix() if real.is_relative_to(root) else ""
+
+    @property
+    def is_errand(self) -> bool:
+        """One story of the command line, which leaves the project's own list alone."""
+        return self.source_name.startswith(ERRANDS)
+
+
+class Setup(Value, kw_only=True):
+    """What a person asked for, and the checkout in which they did."""
+
+    options: Options
+    config: Config
+    policy: Policy
+    site: Site
+    instructions: str
+    workers: tuple[Worker, ...]  # the agent, and those that may take over
+    grants: tuple[Grant, ...] = ()  # lines of the repository that need a person's yes
+    handed: tuple[str, ...] = ()  # what the repository has a say in, to be said at the start
+    confined: str = ""  # what is confined and what is not, in words
+
+    @property
+    def project(self) -> Project:
+        return self.site.project
+
+    @property
+    def repo(self) -> Repository | None:
+        return self.site.repo
+
+    @property
+    def stories(self) -> StoryFile | None:
+        return self.site.stories
 
     def lacking(self) -> list[Grant]:
         """What nobody has said yes to."""
@@ -116,37 +163,21 @@ class Setup(Value, kw_only=True):
         """Whether that command of a story, which may be new since the run began, may be run."""
         from ralphloop.trust import YES, may_verify
 
-        options, checks = self.options, self.config.checks.commands
+        options = self.options
+        checks = self.config.checks.commands
         given = YES if any(one.runs(argv) for one in self.grants) else options.trust
         return may_verify(argv, self.project.root, options.env, checks, given)
 
-    @property
-    def shares(self) -> bool:
-        """Others may work beside us in the same work tree."""
-        return self.repo is not None and bool(self.repo.scope)
-
-    @property
-    def source_name(self) -> str:
-        return relative(self.stories.path, self.project.root) if self.stories else ""
-
-    @property
-    def listed(self) -> str:
-        """The story file, from the repository's root; empty where it lies elsewhere."""
-        if self.repo is None or self.stories is None:
-            return ""
-        real, root = self.stories.path.resolve(), self.repo.root.resolve()
-        return real.relative_to(root).as_posix() if real.is_relative_to(root) else ""
-
-    @property
-    def is_errand(self) -> bool:
-        """One story of the command line, which leaves the project's own list alone."""
-        return self.source_name.startswith(ERRANDS)
-
-    def for_stories_of(self, source: str) -> Setup:
+    def site_of_stories(self, source: str) -> Site:
+        """The same place with the stories of that file."""
         stories = load(self.project.root / source) if source else None
-        made = assemble(self.options, self.project, self.config, stories, self.repo)
+        found = find_site(self.options, self.project, self.config, stories, self.repo)
         return msgspec.structs.replace(
-            self, stories=stories, within=made.within, specs_dir=made.specs_dir, own=made.own
+            self.site,
+            stories=stories,
+            within=found.within,
+            specs_dir=found.specs_dir,
+            own=found.own,
         )
 
 
@@ -170,7 +201,7 @@ def prepare(options: Options) -> Setup:
     # What would fail in the middle of the night fails now.
     for story in listed:
         if not story.passes:
-            spec_of(story, setup)
+            spec_of(story, setup.site)
     branch = stories.list.branch_name if stories else None
     try:
         if setup.repo is not None and branch:
@@ -191,34 +222,52 @@ def assemble(
     repo: Repository | None,
 ) -> Setup:
     """The same from settings, stories and a repository that are known already."""
-    by_hook, root = bool(options.session), project.root.resolve()
+    by_hook = bool(options.session)
     # What the agent is told besides its story; without stories it is all it is told.
-    prompt, told = options.prompt or project.root / PROMPT_NAME, ""
+    prompt = options.prompt or project.root / PROMPT_NAME
+    told = ""
     if options.prompt is not None or prompt.exists():
         told = read_words(prompt, within=None if options.prompt else tree_top(project.root))
         if options.prompt is not None and not told.strip():
             raise InputError("is empty", "Write what the agent should do.", place=str(prompt))
+    if by_hook:
+        workers: tuple[Worker, ...] = (Worker(agent=_Session(), config=config.agent),)
+    else:
+        workers = _workers(config, project.root.resolve())
+    return Setup(
+        options=options,
+        config=config,
+        policy=policy_of(config, mode="hook" if by_hook else "script"),
+        site=find_site(options, project, config, stories, repo),
+        instructions=told,
+        workers=workers,
+    )
+
+
+def find_site(
+    options: Options,
+    project: Project,
+    config: Config,
+    stories: StoryFile | None,
+    repo: Repository | None,
+) -> Site:
+    """The checkout as a place to work in."""
+    root = project.root.resolve()
     real = stories.path.resolve() if stories else root / PROMPT_NAME
     prefix = project_prefix(repo.root, project.root) if repo else ""
     scope = prefix if config.git.scope == "project" else ""
     listed = [relative(real, repo.root if repo else root)] if stories else []
-    return Setup(
-        options=options,
+    learned = [f"{prefix}{name}" for name in LEARNED_FILES]
+    return Site(
         project=project,
-        config=config,
-        policy=policy_of(config, mode="hook" if by_hook else "script"),
         repo=repo.scoped(scope) if repo else None,
         stories=stories,
         # The project, or where a link of the user's own led before any agent ran.
         within=root if real.is_relative_to(root) else real.parent,
         specs_dir=options.specs_dir.resolve() if options.specs_dir else real.parent,
-        instructions=told,
-        workers=(Worker(agent=_Session(), config=config.agent),)
-        if by_hook
-        else _workers(config, root),
-        own=never_progress(
-            prefix, [*listed, *(f"{prefix}{it}" for it in LEARNED_FILES)], within=scope
-        ),
+        own=never_progress(prefix, [*listed, *learned], within=scope),
+        env=options.env,
+        is_of_session=bool(options.session),
     )
 
 
@@ -232,8 +281,8 @@ def open_repository(root: Path) -> Repository | None:
         return None
 
 
-def spec_of(story: Story, setup: Setup) -> Path | None:
-    return resolve_parent_spec(story, specs_dir=setup.specs_dir, repo_root=setup.project.root)
+def spec_of(story: Story, site: Site) -> Path | None:
+    return resolve_parent_spec(story, specs_dir=site.specs_dir, repo_root=site.project.root)
 
 
 def _stories(options: Options, project: Project, config: Config) -> StoryFile:
@@ -280,7 +329,7 @@ def remarks_on(setup: Setup) -> list[str]:
     """What the list is likely to be missing, in a few lines; of one's own words nothing is said."""
     from ralphloop.stories.lint import in_brief, remarks
 
-    if setup.stories is None or setup.is_errand:
+    if setup.stories is None or setup.site.is_errand:
         return []
     listing = story_text(setup.stories.path).listing
     return in_brief(list(remarks(setup.stories.list, listing)))
@@ -314,8 +363,7 @@ def read_words(path: Path, *, within: Path | None = None) -> str:
 # at all (not logged in, no such model) is gone for the session.  Each has its own quota clock.
 
 
-GONE = -1.0
-Quota = Mapping[str, float]  # agent -> when it may start again, or GONE
+Quota = Mapping[str, float]  # agent -> when it may start again, or AGENT_GONE
 
 
 class Worker(Value, kw_only=True):
@@ -332,9 +380,9 @@ class Worker(Value, kw_only=True):
         return f"{self.name} {self.config.model}".rstrip()
 
     @property
-    def clocks(self) -> tuple[str, str]:
+    def clocks(self) -> AgentClocks:
         """A usage limit is the agent's; what cannot work at all is this agent with this model."""
-        return self.name, self.by if self.is_rung else self.name
+        return AgentClocks(of_limit=self.name, of_failure=self.by if self.is_rung else self.name)
 
 
 class _Session:
@@ -356,7 +404,9 @@ def _workers(config: Config, root: Path) -> tuple[Worker, ...]:
     """The configured agent or its ladder, then the fallbacks; others start with their defaults."""
     from ralphloop.agents.base import load_agent
 
-    first, folders, rungs = config.agent, agent_directories(root), config.agent.rungs()
+    first = config.agent
+    folders = agent_directories(root)
+    rungs = config.agent.rungs()
     known = {name for name, _ in rungs}
     others = [(name, "") for name in first.fallback if name not in known]
     return tuple(
@@ -384,5 +434,6 @@ def at_work(workers: Sequence[Worker], quota: Quota, now: float) -> Worker | Non
 
 def back_at(worker: Worker, quota: Quota) -> float:
     """When it may start again; a time in the past is now."""
-    times = [quota.get(clock, 0.0) for clock in worker.clocks]
-    return GONE if GONE in times else max(times)
+    clocks = (worker.clocks.of_limit, worker.clocks.of_failure)
+    times = [quota.get(clock, 0.0) for clock in clocks]
+    return AGENT_GONE if AGENT_GONE in times else max(times)

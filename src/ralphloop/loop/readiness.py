@@ -25,8 +25,9 @@ from ralphloop.errors import (
 from ralphloop.journal.lock import neighbours
 from ralphloop.loop.before import results_to_keep
 from ralphloop.loop.prepare import remarks_on
-from ralphloop.loop.runner import CLEANED_UP, Runner
-from ralphloop.proc.steps import Steps, aside
+from ralphloop.loop.run import Run
+from ralphloop.loop.workspace import CLEANED_UP, Workspace
+from ralphloop.proc.threads import in_thread
 from ralphloop.repo.checks import behaves, cannot_start, check_of, last_lines, why_red
 from ralphloop.repo.inner import filters_of
 from ralphloop.repo.named import CANARY, sweep
@@ -51,75 +52,83 @@ class PreflightReport(msgspec.Struct):
             (self.said if finding.level is Level.INFO else self.warnings).append(words)
 
 
-def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]:
+async def preflight(run: Run, workspace: Workspace, *, ours: frozenset[str]) -> PreflightReport:
     """Check everything and fix the checks of the run; what is dirty in trees of `ours` is not."""
-    report, commands = PreflightReport(), runner.config.checks.commands
-    sweep(runner.setup.project.root, runner.setup.project.directory / CANARY)
-    dirty = _repository(runner, report, ours)
-    look_at_agents(runner, report)
+    report = PreflightReport()
+    commands = run.config.checks.commands
+    sweep(workspace.project.root, workspace.project.directory / CANARY)
+    dirty = _repository(run, workspace, report, ours)
+    look_at_agents(run, workspace, report)
     for argv in commands:  # one that can never start is no question of red or green
-        makeable = runner.setup.options.allow_red and "/" in argv[0]  # by a story
-        found = find_program(argv[0], runner.setup.options.env, runner.setup.project.root)
+        makeable = run.setup.options.allow_red and "/" in argv[0]  # by a story
+        found = find_program(argv[0], run.setup.options.env, workspace.project.root)
         if trouble := cannot_start(argv, found=bool(found) or makeable):
             words = f"check {check_of(argv).name}: {trouble.words}"
             raise RepositoryError(words, _sentences(trouble.fix))
-    baseline = yield from runner.run_checks(commands)
+    baseline = await workspace.run_checks(run, commands)
     report.said += [f"check {it.name}: {it.status} in {it.duration_s:.1f} s" for it in baseline]
-    stories = runner.setup.stories
+    stories = workspace.stories
     listed = [it for it in stories.list.stories if not it.passes] if stories else []
     if not commands and not (listed and all(it.verify for it in listed)):
         words = "no checks are configured: stories can only be `claimed` (set checks.commands)"
         report.warnings.append(words)
-    report.warnings += remarks_on(runner.setup)
-    if runner.checks_clean_up:
+    report.warnings += remarks_on(run.setup)
+    if workspace.checks_clean_up:
         report.warnings.append(f"{CLEANED_UP}; {_SPARE}")
-        runner.remarks = ()
-    baseline = yield from _with_our_test(runner, baseline)
-    snapshot = runner.measure.tree()
+        workspace.remarks = ()
+    baseline = await _with_our_test(run, workspace, baseline)
+    snapshot = workspace.measure.tree()
     # What cannot be measured is said once.
-    (report.said if runner.setup.repo else report.warnings).extend(snapshot.notes)
-    runner.session.frozen = Basis(
+    (report.said if workspace.repo else report.warnings).extend(snapshot.notes)
+    run.session.frozen = Basis(
         checks=commands,
         baseline=tuple(msgspec.structs.replace(it, output_tail="", report=None) for it in baseline),
         dirty=dirty,
         start_head=snapshot.head or "",
         start_tree=snapshot.tree,
-        branch=runner.setup.lands_on or snapshot.branch or "",
-        filters=filters_of(runner.setup.repo.git) if runner.setup.repo else None,
+        branch=workspace.lands_on or snapshot.branch or "",
+        filters=filters_of(workspace.repo.git) if workspace.repo else None,
     )
-    yield from _insist_on_green(runner, baseline)
-    runner.journal.put("set_meta", results_to_keep(runner, 0, baseline, [snapshot.tree]))
-    runner.emit(Preflight(said=tuple(report.said), warnings=tuple(report.warnings)))
+    await _insist_on_green(run, baseline)
+    run.journal.put("set_meta", results_to_keep(run, 0, baseline, [snapshot.tree]))
+    run.emit(Preflight(said=tuple(report.said), warnings=tuple(report.warnings)))
     return report
 
 
-def _with_our_test(
-    runner: Runner, baseline: tuple[CheckResult, ...]
-) -> Steps[tuple[CheckResult, ...]]:
+async def _with_our_test(
+    run: Run, workspace: Workspace, baseline: tuple[CheckResult, ...]
+) -> tuple[CheckResult, ...]:
     """The baseline with what a failing test of ours makes of each green check."""
-    setup, tried = runner.setup, list(baseline)
-    in_a_hurry = runner.patience and sum(it.duration_s for it in baseline) > _HURRY_S
-    if setup.policy.experiments == "off" or in_a_hurry or runner.checks_clean_up:
+    tried = list(baseline)
+    in_a_hurry = run.patience and sum(it.duration_s for it in baseline) > _HURRY_S
+    if run.setup.policy.experiments == "off" or in_a_hurry or workspace.checks_clean_up:
         return baseline
-    root, note, checks = setup.project.root, setup.project.directory / CANARY, setup.config.checks
+    note = workspace.project.directory / CANARY
+    checks = run.config.checks
     for number, (argv, result) in enumerate(zip(checks.commands, baseline, strict=False)):
         if result.status is CheckStatus.PASSED and result.report is not None:
-            check, tests = check_of(argv, checks.timeout, setup.check_box), [*result.report.passed]
-            behaved = yield from aside(partial(behaves, check, root, tests, note))
+            check = check_of(argv, checks.timeout, workspace.check_box)
+            tests = [*result.report.passed]
+            behaved = await in_thread(partial(behaves, check, workspace.root, tests, note))
             tried[number] = msgspec.structs.replace(result, behaved=behaved)
     return tuple(tried)
 
 
-def _repository(runner: Runner, report: PreflightReport, ours: frozenset[str]) -> tuple[str, ...]:
+def _repository(
+    run: Run, workspace: Workspace, report: PreflightReport, ours: frozenset[str]
+) -> tuple[str, ...]:
     """The paths that were dirty before us; raises where a run must not begin."""
-    setup, repo, stories = runner.setup, runner.setup.repo, runner.setup.stories
+    site = workspace.site
+    repo = workspace.repo
+    stories = workspace.stories
     if repo is None:
-        report.heed(disk_space(setup.project.root), RepositoryError)
+        report.heed(disk_space(workspace.root), RepositoryError)
         return ()
-    is_ours = runner.measure.tree().tree in ours or bool(setup.lands_on)
-    wanted = stories.list.branch_name if stories and not setup.lands_on else None
+    is_ours = workspace.measure.tree().tree in ours or bool(site.lands_on)
+    wanted = stories.list.branch_name if stories and not site.lands_on else None
     if wanted and not repo.unfinished_operation():
-        beside, branch = neighbours(setup.project.directory, runner.clock()), repo.branch()
+        beside = neighbours(site.project.directory, run.clock())
+        branch = repo.branch()
         if branch != wanted and (other := next(beside, None)):  # their files stay where they are
             raise LockedError(
                 f"run {other.run} in {other.project} works on branch {branch} in this work tree,"
@@ -131,42 +140,47 @@ def _repository(runner: Runner, report: PreflightReport, ours: frozenset[str]) -
         report.said += [f"branch {wanted} was {how}"] if how != "already" else []
     findings = inspect(
         repo,
-        store=setup.project.directory / "objects",
-        own=setup.own,
-        commits=setup.config.git.commit == "story",
-        allow_dirty=setup.options.allow_dirty or is_ours,
-        story_files=[setup.source_name] if setup.source_name and not setup.is_errand else (),
+        store=site.project.directory / "objects",
+        own=site.own,
+        commits=run.config.git.commit == "story",
+        allow_dirty=run.setup.options.allow_dirty or is_ours,
+        story_files=[site.source_name] if site.source_name and not site.is_errand else (),
     )
-    on_none = bool(setup.lands_on)  # the landing tree is on no branch
+    on_none = bool(site.lands_on)  # the landing tree is on no branch
     report.heed((it for it in findings if not (on_none and it.code == "detached")), RepositoryError)
-    return () if is_ours else repo.dirty_paths(setup.own)
+    return () if is_ours else repo.dirty_paths(site.own)
 
 
-def look_at_agents(runner: Runner, report: PreflightReport) -> None:
+def look_at_agents(run: Run, workspace: Workspace, report: PreflightReport) -> None:
     """The first agent must be there; one that may take over or comes later is only said."""
-    setup, limited = runner.setup, runner.limits.max_cost_usd > 0
-    env, seen = setup.options.env, set[str]()
+    setup = run.setup
+    limited = run.limits.max_cost_usd > 0
+    env = setup.options.env
+    seen = set[str]()
     for worker in setup.workers:
         if worker.name not in seen:
-            box = setup.agent_boxes.get(worker.name)
-            inquiry = Inquiry(worker.config, setup.project.root, setup.env_for(worker), box=box)
+            box = workspace.site.agent_boxes.get(worker.name)
+            env_for_it = workspace.site.env_for(worker)
+            inquiry = Inquiry(worker.config, workspace.root, env_for_it, box=box)
             report.heed(worker.agent.check(inquiry), None if seen else AgentUnavailable)
         seen.add(worker.name)
         report.heed(cost_problems(worker.name, worker.config, env, limited=limited))
 
 
-def _insist_on_green(runner: Runner, baseline: tuple[CheckResult, ...]) -> Steps[None]:
+async def _insist_on_green(run: Run, baseline: tuple[CheckResult, ...]) -> None:
     """A red baseline asks on a terminal and ends the command without one."""
-    commands, tolerant = runner.config.checks.commands, runner.config.checks.baseline
+    commands = run.config.checks.commands
+    tolerant = run.config.checks.baseline
     red = {
         argv: result
         for argv, result in zip(commands, baseline, strict=False)
         if result.status is CheckStatus.FAILED
     }
-    if not red or runner.setup.options.allow_red or tolerant == "tolerate":
+    if not red or run.setup.options.allow_red or tolerant == "tolerate":
         return
     names = ", ".join(result.name for result in red.values())
-    words, fixes = [f"{names} fails before any work was done"], []
+    words = [f"{names} fails before any work was done"]
+    fixes = []
     for argv, result in red.items():
         trouble = why_red(argv, result.output_tail)
         words.append(f"  {result.name}: {trouble.words}" if trouble else f"  {result.name}:")
@@ -175,8 +189,9 @@ def _insist_on_green(runner: Runner, baseline: tuple[CheckResult, ...]) -> Steps
     if len(fixes) < len(red):
         fixes.append("fix it, or run with --allow-red if the stories are to make it green")
     question = f"{_red_words(red.values())}. Start anyway?"
-    stop, asks = runner.stop, runner.asks
-    if (yield from aside(lambda gone: asks(question, lambda: gone() or stop.requested))):
+    stop = run.stop
+    asks = run.asks
+    if await in_thread(lambda gone: asks(question, lambda: gone() or stop.requested)):
         return
     if stop.requested:
         return  # the run ends before its first start, as an interrupted one

@@ -27,7 +27,8 @@ from ralphloop.core.model import Story, StoryList, Value
 from ralphloop.core.run_state import StoryState
 from ralphloop.errors import InputError, Level
 from ralphloop.loop.prepare import PROMPT_NAME
-from ralphloop.loop.runner import Runner
+from ralphloop.loop.run import Run
+from ralphloop.loop.workspace import Workspace
 from ralphloop.project import CONFIG_NAME, agent_directories
 from ralphloop.repo import private_git
 from ralphloop.repo.preflight import disk_space
@@ -45,61 +46,71 @@ _LINK = b"\0link to "  # no text begins like this
 Settings = dict[str, bytes]  # content, or where a link leads
 
 
-def put_back_own_files(runner: Runner) -> None:
+def put_back_own_files(run: Run, workspace: Workspace) -> None:
     """The lock and the journal, where our directory was deleted; what is open is still known."""
-    project, deleted = runner.setup.project, False
+    project = workspace.project
+    deleted = False
     claim(project.directory)
-    if runner.lock is not None:
-        deleted = runner.lock.renew_if_deleted(runner.clock())
-    if runner.journal.put_back_if_deleted() or deleted:
+    if workspace.lock is not None:
+        deleted = workspace.lock.renew_if_deleted(run.clock())
+    if run.journal.put_back_if_deleted() or deleted:
         private_git.prepare(project.directory / "objects")
-        runner.put_back += 1
+        workspace.put_back += 1
         gone = "the journal was put back, transcripts and reports are gone"
-        runner.remarks = (*runner.remarks, f"{project.directory.name} was deleted: {gone}")
+        workspace.remarks = (*workspace.remarks, f"{project.directory.name} was deleted: {gone}")
 
 
-def back_on_the_branch(runner: Runner, number: int, before: Snapshot, listed: bytes) -> str:
+def back_on_the_branch(
+    run: Run, workspace: Workspace, number: int, before: Snapshot, listed: bytes
+) -> str:
     """Be on the branch of the run again; words where what the agent did elsewhere stays there."""
-    repo, branch = runner.setup.repo, runner.branch
-    if repo is None or not branch or runner.setup.options.session:
+    repo = workspace.repo
+    branch = workspace.branch_to_keep(run)
+    if repo is None or not branch or run.setup.options.session:
         return ""
     from ralphloop.repo.set_aside import bring_back, ref_name
 
     if not repo.git_dir.exists() or repo.branch() == branch:
         return ""  # what is gone is named by whoever measures it
     there = repo.branch() or "no branch"
-    runner.add_note(f"Do not switch branches: stay on {branch}.")
+    run.add_note(f"Do not switch branches: stay on {branch}.")
     if repo.unfinished_operation() is not None:
         return ""  # for the agent itself to end
-    ref = ref_name(runner.run, number, "lost")
-    kept = bring_back(repo, runner.measure, branch, before=before, ref=ref)
+    ref = ref_name(run.id, number, "lost")
+    kept = bring_back(repo, workspace.measure, branch, before=before, ref=ref)
     if kept is None:
         return f"the agent left {branch} for {there}"
     if not kept:
         remark = f"the agent switched from {branch} to {there}; its commits are on {branch} again"
-        runner.remarks = (*runner.remarks, remark)
+        workspace.remarks = (*workspace.remarks, remark)
         return ""
-    known = runner.setup.stories
+    known = workspace.stories
     if known is not None and listed:
-        write_atomic(known.path, listed, within=runner.setup.within)
+        write_atomic(known.path, listed, within=workspace.within)
     return (
         f"the agent left {branch} for {there}: what it did there is kept at {ref}, not on {branch}"
     )
 
 
-def left_open(runner: Runner) -> str:
+def left_open(workspace: Workspace) -> str:
     """The operation the agent left git in the middle of, in words with the way out."""
-    repo = runner.setup.repo
+    repo = workspace.repo
     problem = repo.unfinished() if repo is not None else None
-    runner.left_open = problem.message if problem else ""
+    workspace.left_open = problem.message if problem else ""
     return f"{problem.message}: {problem.fix}" if problem else ""
 
 
 def lost_heads(
-    runner: Runner, number: int, state: StoryState, before: Snapshot, after: Snapshot
+    run: Run,
+    workspace: Workspace,
+    number: int,
+    state: StoryState,
+    before: Snapshot,
+    after: Snapshot,
 ) -> dict[str, str]:
     """What left the branch while agents worked on the story: the old heads, each with its words."""
-    repo, branch = runner.setup.repo, runner.branch
+    repo = workspace.repo
+    branch = workspace.branch_to_keep(run)
     if repo is None or (after.branch or "") != branch:
         return state.lost
     still = {h: words for h, words in state.lost.items() if not has_again(repo, after.head, h)}
@@ -110,7 +121,7 @@ def lost_heads(
         return still  # somebody beside us took back what is theirs
     from ralphloop.repo.set_aside import ref_name
 
-    ref = ref_name(runner.run, number, "lost")
+    ref = ref_name(run.id, number, "lost")
     words = f"history was rewritten: what {branch} held is gone from the repository"
     if lost := keep_lost(repo, ref, old, after.head):
         count, newest = lost
@@ -122,12 +133,12 @@ def lost_heads(
     return still if state.lost and not still else {**still, old: words}
 
 
-def stashed(runner: Runner, before: frozenset[str] | None) -> str:
+def stashed(workspace: Workspace, before: frozenset[str] | None) -> str:
     """Work that is in no file now, because it was stashed while the agent ran; in words."""
-    repo = runner.setup.repo
+    repo = workspace.repo
     found = repo.stashes() if repo is not None and before is not None else {}
-    if runner.lane:  # all work trees share them, and git's words name the branch
-        own = f"n {runner.branch}: "
+    if workspace.number:  # all work trees share them, and git's words name the branch
+        own = f"n {workspace.lane_branch}: "
         found = {commit: words for commit, words in found.items() if own in words}
     new = [one_line(words, 80) for commit, words in found.items() if commit not in (before or ())]
     if not new or list(found)[-1] in (before or ()):
@@ -138,17 +149,18 @@ def stashed(runner: Runner, before: frozenset[str] | None) -> str:
     )
 
 
-def trouble(runner: Runner, now: Snapshot) -> str:
+def trouble(run: Run, workspace: Workspace, now: Snapshot) -> str:
     """Why the next start has to wait until somebody put it right, or nothing."""
-    for finding in disk_space(runner.setup.project.root):
+    for finding in disk_space(workspace.project.root):
         if finding.level is Level.ERROR:
             return finding.message
-    repo, branch = runner.setup.repo, runner.branch
+    repo = workspace.repo
+    branch = workspace.branch_to_keep(run)
     if repo is None or not branch:
         return ""
     if problem := repo.unfinished():
         # One that the agent left is for the agent to end, as often as it has attempts.
-        theirs = problem.message == runner.left_open
+        theirs = problem.message == workspace.left_open
         return "" if theirs else f"{problem.message}: {problem.fix}"
     if now.branch != branch:
         there = now.branch or "detached"
@@ -178,9 +190,12 @@ def read_settings(root: Path) -> Settings:
     return found
 
 
-def put_back_settings(runner: Runner, number: int, before: Settings | None) -> tuple[str, ...]:
+def put_back_settings(
+    run: Run, workspace: Workspace, number: int, before: Settings | None
+) -> tuple[str, ...]:
     """Put back what changed since the agent started, and keep it; what it was, in words."""
-    repo, root = runner.setup.repo, runner.setup.project.root
+    repo = workspace.repo
+    root = workspace.project.root
     now = read_settings(root) if before is not None else {}
     if before is None or now == before:
         return ()
@@ -188,14 +203,15 @@ def put_back_settings(runner: Runner, number: int, before: Settings | None) -> t
     if repo is not None and not now.keys().isdisjoint(changed):
         from ralphloop.repo.set_aside import keep_files, ref_name
 
-        ref, prefix = ref_name(runner.run, number, "settings"), project_prefix(repo.root, root)
+        ref = ref_name(run.id, number, "settings")
+        prefix = project_prefix(repo.root, root)
         files = {}
         for name in now.keys() & set(changed):  # a link may stand where the branch has a directory
             link = ".link" if now[name].startswith(_LINK) else ""
             files[f"{prefix}{name}{link}"] = now[name]
         keep_files(repo, ref, files, "settings that were changed while an agent worked")
         remark = f"the settings as they were after the agent are kept at {ref}"
-        runner.remarks = (*runner.remarks, remark)
+        workspace.remarks = (*workspace.remarks, remark)
     for name in changed:
         _restore(root, name, before.get(name))
     verb = "was" if len(changed) == 1 else "were"
@@ -218,12 +234,12 @@ def _restore(root: Path, name: str, content: bytes | None) -> None:
         path.symlink_to(os.fsdecode(content.removeprefix(_LINK)))
 
 
-def _take_directory_away(runner: Runner, path: Path) -> str:
+def _take_directory_away(run: Run, workspace: Workspace, path: Path) -> str:
     """Remove a directory that an agent made in a file's place; the ref that keeps what was in it.
 
     Empty where there is no such directory.
     """
-    repo = runner.setup.repo
+    repo = workspace.repo
     if repo is None or path.is_symlink() or not path.is_dir():
         return ""
     from ralphloop.repo.set_aside import make_way, ref_name
@@ -231,7 +247,7 @@ def _take_directory_away(runner: Runner, path: Path) -> str:
     if not path.parent.resolve().is_relative_to(repo.root):
         return ""  # beyond the repository nothing is ours to remove
     name = path.parent.resolve().relative_to(repo.root) / path.name
-    ref = ref_name(runner.run, runner.session.number, "lost")
+    ref = ref_name(run.id, run.session.number, "lost")
     ref = f"{ref}-story-file" if repo.commit_of(ref) else ref
     make_way(repo, [name.as_posix()], ref)
     return ref
@@ -246,18 +262,23 @@ class ListAfter(Value, kw_only=True):
 
 
 def read_back(
-    runner: Runner, before: StoryList | None, content: bytes, asked: tuple[Story, ...]
+    run: Run,
+    workspace: Workspace,
+    before: StoryList | None,
+    content: bytes,
+    asked: tuple[Story, ...],
 ) -> ListAfter:
     """Read the list again; `before` and `content` are from before the agent started."""
-    known, within = runner.setup.stories, runner.setup.within
+    known = workspace.stories
+    within = workspace.within
     try:
-        now = runner.story_list() if before is not None else None
+        now = workspace.story_list() if before is not None else None
     except InputError as error:
         finding = f"the story file was made unreadable and was put back ({error.message})"
         if known is not None:
             if known.path.is_symlink() and not known.path.resolve().is_relative_to(within):
                 known.path.unlink()  # what it leads to is not ours, the name is
-            elif ref := _take_directory_away(runner, known.path):
+            elif ref := _take_directory_away(run, workspace, known.path):
                 finding = f"{finding}; what stood there is kept at {ref}"
             write_atomic(known.path, content, within=within)
         return ListAfter(stories=before, asked=asked, findings=(finding,))
@@ -272,7 +293,7 @@ def read_back(
     wanted = msgspec.structs.replace(before, stories=(*there, *first.values()))
     marks, less = compare(wanted, now)
     if marks:
-        runner.mark(marks)
+        workspace.mark(marks)
     return ListAfter(
         stories=now.with_passes(marks),
         marks=marks,

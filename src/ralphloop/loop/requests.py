@@ -11,7 +11,8 @@ from ralphloop.core.model import Story
 from ralphloop.core.policy import Extra, named
 from ralphloop.core.run_state import MAX_ANSWER_CHARS, Session, Standing
 from ralphloop.journal.records import Wish
-from ralphloop.loop.runner import Runner
+from ralphloop.loop.run import Run
+from ralphloop.loop.workspace import Workspace
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import clean, counted, one_line
 
@@ -20,32 +21,33 @@ _SAME_START_S = 2.0  # two processes may round the time of boot differently
 _MOST = (1e6, 10**12, 366 * 86_400.0, 1_000_000)  # dollars, tokens, seconds, iterations
 
 
-def handle_requests(runner: Runner) -> None:
-    for request in runner.journal.pending_requests(runner.run):
-        by_agent = refused = _is_agents(runner, request.payload)
+def handle_requests(run: Run, workspace: Workspace) -> None:
+    for request in run.journal.pending_requests(run.id):
+        by_agent = refused = _is_agents(run, request.payload)
         answer = "refused, because the agent itself asked for it"
         try:
             if not by_agent:
-                answer = _answered(runner, request.kind, request.payload)
+                answer = _answered(run, workspace, request.kind, request.payload)
         except Refused as error:
-            answer, refused = str(error), True
-        runner.journal.answer_request(request.id, answer, now=runner.clock(), refused=refused)
+            answer = str(error)
+            refused = True
+        run.journal.answer_request(request.id, answer, now=run.clock(), refused=refused)
         told = RequestAnswered(
             kind=request.kind, request=request.id, answer=answer, by_agent=by_agent
         )
-        moved = named(runner.limits) if request.kind == "budget" else {}
-        runner.emit(msgspec.structs.replace(told, **moved))
+        moved = named(run.limits) if request.kind == "budget" else {}
+        run.emit(msgspec.structs.replace(told, **moved))
 
 
 class Refused(Exception):
     """Why nothing is done about a request."""
 
 
-def pause(runner: Runner, reason: str) -> None:
-    runner.change_desk(msgspec.structs.replace(runner.session.desk, paused=reason))
+def pause(run: Run, reason: str) -> None:
+    run.change_desk(msgspec.structs.replace(run.session.desk, paused=reason))
 
 
-def _is_agents(runner: Runner, wish: Wish) -> bool:
+def _is_agents(run: Run, wish: Wish) -> bool:
     """Unsigned (the commands sign what a person asks), or of a living process below the agent."""
     from ralphloop.proc.process_table import started_at  # few turns of a session are asked anything
     from ralphloop.proc.tree import is_inside
@@ -57,33 +59,33 @@ def _is_agents(runner: Runner, wish: Wish) -> bool:
         is_there = abs((started_at(pid) or 0.0) - began) <= _SAME_START_S
     except OverflowError:  # no such number is a process
         return True
-    return is_there and is_inside(runner.run, os.getpid(), pid)
+    return is_there and is_inside(run.id, os.getpid(), pid)
 
 
-def _answered(runner: Runner, kind: str, wish: Wish) -> str:
+def _answered(run: Run, workspace: Workspace, kind: str, wish: Wish) -> str:
     """Do what was asked, and say so; raises where nothing is done about it."""
     match kind:
         case "stop":
-            runner.stop.request("asked to stop")
+            run.stop.request("asked to stop")
             return "stopping"
         case "pause":
-            pause(runner, BY_A_PERSON)
+            pause(run, BY_A_PERSON)
             return "pausing after this iteration"
         case "resume":
-            if not runner.session.desk.paused:
+            if not run.session.desk.paused:
                 raise Refused("it was not paused")
-            pause(runner, "")
+            pause(run, "")
             return "going on"
         case "reset_circuit":
-            runner.intervene(CircuitReset(at=runner.clock()))
+            run.intervene(CircuitReset(at=run.clock()))
             return "the circuit is CLOSED"
-    change, answer = wished(runner.session, runner.story, kind, wish, runner.clock())
+    change, answer = wished(run.session, workspace.story, kind, wish, run.clock())
     if isinstance(change, str):
-        runner.add_note(change, wish.story)
+        run.add_note(change, wish.story)
     elif isinstance(change, Extra):
-        runner.change_desk(msgspec.structs.replace(runner.session.desk, extra=change))
+        run.change_desk(msgspec.structs.replace(run.session.desk, extra=change))
     else:
-        runner.intervene(change)
+        run.intervene(change)
     return answer
 
 
@@ -126,7 +128,10 @@ def _moved(session: Session, find: Find, kind: str, wish: Wish, now: float) -> W
 
 
 def _raised(extra: Extra, more: Wish) -> Wished:
-    dollars, tokens, seconds, iterations = more.cost_usd, more.tokens, more.time, more.iterations
+    dollars = more.cost_usd
+    tokens = more.tokens
+    seconds = more.time
+    iterations = more.iterations
     wanted = (dollars, tokens, seconds, iterations)
     if not all(0 <= one <= most for one, most in zip(wanted, _MOST, strict=True)):
         raise Refused("not a budget: it can only be raised, and not without end")

@@ -11,7 +11,7 @@ from pathlib import Path
 from ralphloop.errors import ExitCode
 from ralphloop.proc import programs
 from ralphloop.proc.run import spawn
-from ralphloop.proc.steps import StopSignal
+from ralphloop.proc.threads import StopSignal
 from ralphloop.room import own_opener
 
 
@@ -20,7 +20,8 @@ def signals_to(
     stop: StopSignal, log: Path, tell: Callable[[str], None]
 ) -> Iterator[list[ExitCode]]:
     """Turn signals into requests to stop while the loop runs; what they make of its exit code."""
-    loop, codes = asyncio.get_running_loop(), list[ExitCode]()
+    loop = asyncio.get_running_loop()
+    codes = list[ExitCode]()
 
     def interrupt() -> None:
         again = stop.requested

@@ -9,15 +9,15 @@ What is given here must be steps that can be begun again, whatever of them was d
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
 from ralphloop.core.events import Waiting
 from ralphloop.core.policy import time_left
 from ralphloop.errors import GitDisturbed
-from ralphloop.loop.runner import Runner
-from ralphloop.proc.steps import Steps, aside
+from ralphloop.loop.run import Run
+from ralphloop.proc.threads import in_thread
 from ralphloop.repo.work_tree import who_holds
 from ralphloop.text.durations import format_duration, iso
 
@@ -30,16 +30,16 @@ _GLANCE_S = 0.2
 _IN_A_HURRY_S = 30.0  # a person waits for the turn of their session
 
 
-def steadily(runner: Runner, steps: Callable[[], Steps[_T]]) -> Steps[_T]:
+async def steadily(run: Run, steps: Callable[[], Awaitable[_T]]) -> _T:
     """Take steps until git was left in peace; raises what stays, or GitDisturbed at a stop."""
-    disturbance = Disturbance(runner)
+    disturbance = Disturbance(run)
     try:
         while True:
             try:
-                return (yield from steps())
+                return await steps()
             except GitDisturbed as error:
                 caught = error
-            yield from disturbance.sit_out(caught)
+            await disturbance.sit_out(caught)
     finally:
         disturbance.over()
 
@@ -47,45 +47,47 @@ def steadily(runner: Runner, steps: Callable[[], Steps[_T]]) -> Steps[_T]:
 class Disturbance:
     """How long, and how often in a row, git has not been left in peace."""
 
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self._since = 0.0
         self._deadline = 0.0
         self._times = 0
         self._is_told = False
 
-    def sit_out(self, error: GitDisturbed) -> Steps[None]:
+    async def sit_out(self, error: GitDisturbed) -> None:
         """Wait until it is worth another try; raises where it stayed, or nobody wants to wait."""
         now = time.monotonic()
         if not self._times:
             self._since = now
             self._deadline = now + self._patience()
         self._times += 1
-        stayed, left = now - self._since, self._deadline - now
-        if left <= 0 or self._runner.stop.requested:
+        stayed = now - self._since
+        left = self._deadline - now
+        if left <= 0 or self._run.stop.requested:
             raise self._final(error, stayed)
         if max(stayed, _age(error.lock)) < _SHORTLY_S:
-            yield from self._wait(error, min(left, _FIRST_PAUSE_S))
+            await self._wait(error, min(left, _FIRST_PAUSE_S))
             return
         self._hold(error, left)
-        yield from self._wait(error, min(left, self._pause(error)))
+        await self._wait(error, min(left, self._pause(error)))
 
     def over(self) -> None:
         """Git is left in peace, or the run ends: it is on hold no longer."""
-        runner = self._runner
+        run = self._run
         if self._is_told:
             self._is_told = False
-            runner.journal.end_wait(runner.run, now=runner.clock())
-            runner.emit(Waiting(kind="pause", reason="over"))
+            run.journal.end_wait(run.id, now=run.clock())
+            run.emit(Waiting(kind="pause", reason="over"))
 
     def _patience(self) -> float:
         """Seconds that git may be disturbed, but never longer than the run itself has."""
-        runner, wanted = self._runner, self._runner.config.git.patience
-        if runner.patience is not None:
-            return min(wanted, _IN_A_HURRY_S, runner.patience.left())
-        if runner.journal.find_run(runner.run) is None:
+        run = self._run
+        wanted = self._run.config.git.patience
+        if run.patience is not None:
+            return min(wanted, _IN_A_HURRY_S, run.patience.left())
+        if run.journal.find_run(run.id) is None:
             return wanted
-        left = time_left(runner.limits, runner.totals(), runner.clock())
+        left = time_left(run.limits, run.totals(), run.clock())
         return min(wanted, left[0]) if left else wanted
 
     def _pause(self, error: GitDisturbed) -> float:
@@ -93,9 +95,10 @@ class Disturbance:
             return _LOOK_AGAIN_S
         return min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._times, 10))
 
-    def _wait(self, error: GitDisturbed, seconds: float) -> Steps[None]:
+    async def _wait(self, error: GitDisturbed, seconds: float) -> None:
         """Sleep; what ends it early is a stop, or that the lock is gone."""
-        lock, stop = Path(error.lock), self._runner.stop
+        lock = Path(error.lock)
+        stop = self._run.stop
         deadline = time.monotonic() + seconds
 
         def sleep(gone: Callable[[], bool]) -> None:
@@ -104,30 +107,30 @@ class Disturbance:
                     return
                 time.sleep(_GLANCE_S)
 
-        yield from aside(sleep)
+        await in_thread(sleep)
 
     def _hold(self, error: GitDisturbed, seconds: float) -> None:
         """Write down and say that the run is on hold, and for what; once."""
         if self._is_told:
             return
         self._is_told = True
-        runner = self._runner
+        run = self._run
         reason = f"{error.message}, {self._times} times in a row; it is tried again"
         if error.lock:
             found = who_holds(Path(error.lock))
             reason = f"{found.words}; the run goes on by itself when it is gone ({found.fix})"
-        now = runner.clock()
+        now = run.clock()
         until = now + seconds
-        runner.journal.begin_wait(runner.run, kind="pause", reason=reason, now=now, until=until)
+        run.journal.begin_wait(run.id, kind="pause", reason=reason, now=now, until=until)
         needs_you = bool(error.lock)
         held = Waiting(
             kind="pause", reason=reason, until=iso(until), seconds=seconds, needs_you=needs_you
         )
-        runner.emit(held)
+        run.emit(held)
 
     def _final(self, error: GitDisturbed, stayed: float) -> GitDisturbed:
         """The same, with how long it was waited for and what a person can do."""
-        stopped = self._runner.stop.requested
+        stopped = self._run.stop.requested
         waited = f"; waited for {format_duration(stayed)}" if stayed >= 1 else ""
         if not error.lock:
             return GitDisturbed(f"{error.message}{waited}", error.next_step, stopped=stopped)

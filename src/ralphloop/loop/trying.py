@@ -27,8 +27,9 @@ from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import SWAP_KEY
 from ralphloop.loop.before import results_before
 from ralphloop.loop.begin import Round
-from ralphloop.loop.runner import CLEANED_UP, Runner
-from ralphloop.proc.steps import Steps, aside
+from ralphloop.loop.run import Run
+from ralphloop.loop.workspace import CLEANED_UP, Workspace
+from ralphloop.proc.threads import in_thread
 from ralphloop.project import Project
 from ralphloop.repo.checks import check_of, run_checks, run_once, verify_of
 from ralphloop.repo.experiment import Swap, covered, obstacle, put_back, split, swap_of, undo
@@ -39,7 +40,8 @@ from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter
 from ralphloop.repo.work_tree import Repository, project_prefix
 from ralphloop.text.plain import some
 
-OLD_TESTS, NEW_TESTS = "the old tests with the new code", "the new tests with the old code"
+OLD_TESTS = "the old tests with the new code"
+NEW_TESTS = "the new tests with the old code"
 VERIFY_AS_IT_WAS = "verify with the old tests and the new code"
 VERIFY_WITHOUT_IT = "verify with the new tests and the old code"
 WITHOUT = "everything as it was without the story"
@@ -60,36 +62,37 @@ class _Impossible(Exception):
     """It cannot be tried, and why."""
 
 
-def tried(
-    runner: Runner, begun: Round, checked: Snapshot, evidence: Evidence
-) -> Steps[tuple[Evidence, str]]:
+async def tried(
+    run: Run, workspace: Workspace, begun: Round, checked: Snapshot, evidence: Evidence
+) -> tuple[Evidence, str]:
     """Compare and try what the story did; `checked` is the work tree before its checks ran.
 
     Returns the evidence with what came out, and what somebody else wrote meanwhile, in words.
     """
-    runner.seen = None
-    measure, trial = runner.measure, Trial()
+    workspace.touched()
+    measure = workspace.measure
+    trial = Trial()
     end = measure.tree()
     start = measure.known(begun.story_began)
     changes = measure.changes(start.tree, end.tree)
     wrote = {change.path: change.before for change in measure.changes(checked.tree, end.tree)}
     # What the checks told before the story, and whether that was in quite another tree.
-    before = results_before(runner, start.tree)
+    before = results_before(run, workspace, start.tree)
     tolerated = frozenset(evidence.comparison.tolerated)
-    story = _Story(runner, begun, start, end, wrote, changes, before.is_exact, tolerated)
-    results = zip(runner.session.frozen.checks, evidence.checks or (), strict=False)
+    story = _Story(run, workspace, begun, start, end, wrote, changes, before.is_exact, tolerated)
+    results = zip(run.session.frozen.checks, evidence.checks or (), strict=False)
     try:
         for argv, now in results:
             lab = _Lab(story, argv, now, before.of(now.name))
-            trial = trial.joined((yield from lab.tried()))
+            trial = trial.joined(await lab.tried())
         if own := _own_command(story, evidence, is_proven=bool(trial.proven)):
-            trial = trial.joined((yield from own.tried()))
+            trial = trial.joined(await own.tried())
     except _Cut:
         return msgspec.structs.replace(evidence, trial=trial, checked_tree="", checks_cut=True), ""
     except _Disturbed as saved:
         return evidence, str(saved)
     finally:
-        runner.seen = None
+        workspace.touched()
     tree = measure.tree().tree  # runs may write what the checks wrote
     return msgspec.structs.replace(evidence, trial=trial, checked_tree=tree, checks_cut=False), ""
 
@@ -104,7 +107,8 @@ class _Crossed(msgspec.Struct, kw_only=True):
 
 
 class _Story(msgspec.Struct, frozen=True):
-    runner: Runner
+    run: Run
+    workspace: Workspace
     begun: Round
     start: Snapshot
     end: Snapshot
@@ -127,16 +131,24 @@ class _Lab:
     def __init__(
         self, story: _Story, argv: Sequence[str], now: CheckResult, was: CheckResult
     ) -> None:
-        self.story, self.runner, self.argv, self.now, self.was = story, story.runner, argv, now, was
-        setup, measure = self.runner.setup, self.runner.measure
-        self.root, self.room = setup.project.root, setup.project.directory
+        self.story = story
+        self.run = story.run
+        self.workspace = story.workspace
+        self.argv = argv
+        self.now = now
+        self.was = was
+        repo = self.workspace.repo
+        measure = self.workspace.measure
+        self.root = self.workspace.root
+        self.room = self.workspace.project.directory
         self.found = found = find_runner(argv, self.root)
-        self.until, self.took_s = 0.0, 0.0
+        self.until = 0.0
+        self.took_s = 0.0
         self.is_exact = story.is_exact  # `was` is what the check shows without the story
-        baseline = self.runner.session.frozen.baseline
+        baseline = self.run.session.frozen.baseline
         self.behaved = any(it.behaved for it in baseline if it.name == now.name)
         # The change taken apart, as this runner sees it.
-        prefix = project_prefix(setup.repo.root, self.root) if setup.repo else ""
+        prefix = project_prefix(repo.root, self.root) if repo else ""
         loads = {f"{prefix}{path}" for path in (found.loads(self.root) if found else ())}
         scripts = [*loads, *(f"{prefix}{path}" for path in (found.scripts if found else ()))]
         sides = split(story.changes, measure.sides(story.changes), found, scripts, prefix)
@@ -145,12 +157,14 @@ class _Lab:
         loaded = tuple(it.path for it in sides.tests if it.path in loads and it.before)
         self.sides = msgspec.structs.replace(sides, code=code, loaded=loaded)
 
-    def tried(self) -> Steps[Trial]:
+    async def tried(self) -> Trial:
         began = time.monotonic()
-        if not self.is_exact and (found := (yield from self._without_the_story())):
+        if not self.is_exact and (found := (await self._without_the_story())):
             self.was = found
             self.is_exact = True
-        now, was, sides = self.now, self.was, self.sides
+        now = self.now
+        was = self.was
+        sides = self.sides
         crossed = _Crossed()
         is_fine = now.status is CheckStatus.PASSED or now.name in self.story.tolerated
         if is_fine and self.found and now.report and was.report:
@@ -158,7 +172,7 @@ class _Lab:
                 new_tests = was.report if sides.code else now.report
                 crossed = _Crossed(old_tests=was.report, new_tests=new_tests)
             try:
-                crossed = yield from self._crosswise(self.found, was.report, now.report, crossed)
+                crossed = await self._crosswise(self.found, was.report, now.report, crossed)
             except _Impossible as why:
                 crossed.untried = (f"not tried: {why}",) if str(why) else ()
         elif not now.report:
@@ -187,24 +201,26 @@ class _Lab:
             return ()
         return (self.now.name, *self.was.failing_tests)
 
-    def _without_the_story(self) -> Steps[CheckResult | None]:
+    async def _without_the_story(self) -> CheckResult | None:
         """What the check shows in a state in which it never ran; None where nobody can find out."""
-        runner, story = self.runner, self.story
+        run = self.run
+        workspace = self.workspace
+        story = self.story
         wrote = story.wrote  # by checks, which make it anew
         changes = [it for it in story.changes if wrote.get(it.path, "") is not None]
-        is_wanted = runner.policy.experiments != "off" and not runner.setup.shares
-        if not is_wanted or runner.setup.repo is None or obstacle(runner.measure, changes):
+        is_wanted = run.policy.experiments != "off" and not workspace.shares
+        if not is_wanted or workspace.repo is None or obstacle(workspace.measure, changes):
             return None
-        if runner.patience and runner.patience.left() < 2 * self.now.duration_s + 1:
+        if run.patience and run.patience.left() < 2 * self.now.duration_s + 1:
             return None
-        check = check_of(self.argv, runner.config.checks.timeout, runner.setup.check_box)
+        check = check_of(self.argv, run.config.checks.timeout, workspace.check_box)
 
-        def run(gone: Callable[[], bool]) -> tuple[CheckResult, ...]:
-            return run_checks([check], self.root, stop=lambda: gone() or runner.stop.requested)
+        def carry_out(gone: Callable[[], bool]) -> tuple[CheckResult, ...]:
+            return run_checks([check], self.root, stop=lambda: gone() or run.stop.requested)
 
         try:
             with self._exchanged(WITHOUT, _Side(tuple(changes), story.start.tree)):
-                ran = yield from aside(run)
+                ran = await in_thread(carry_out)
         except _Impossible:
             return None
         if not ran:
@@ -212,7 +228,8 @@ class _Lab:
         return ran[0]
 
     def _runs(self, crossed: _Crossed) -> Runs:
-        now, sides = self.now, self.sides
+        now = self.now
+        sides = self.sides
         return Runs(
             before=self.was.report,
             end=now.report,
@@ -223,18 +240,19 @@ class _Lab:
             flaky=crossed.excused | frozenset(now.failing_tests if now.flaky else ()),
         )
 
-    def _crosswise(
+    async def _crosswise(
         self, found: FoundRunner, before: TestReport, end: TestReport, crossed: _Crossed
-    ) -> Steps[_Crossed]:
+    ) -> _Crossed:
         """The runs themselves: crosswise where both sides changed, and one with our own test."""
-        sides, both = self.sides, bool(self.sides.has_tests and self.sides.code)
+        sides = self.sides
+        both = bool(self.sides.has_tests and self.sides.code)
         if not (sides.has_tests or sides.code):
             return crossed
         tells = can_be_told(found)
         alone = tells and not (both and sides.has_settings)
         self._begin(alone=alone, exchanges=both)
         if both:
-            crossed = yield from self._exchanges(found, before, end, alone=alone)
+            crossed = await self._exchanges(found, before, end, alone=alone)
         bird = canary(found, before.passed, self.root) if self.behaved and tells else None
         if bird is None:
             return crossed
@@ -244,7 +262,7 @@ class _Lab:
         names = [] if files or not found.runner.select else [bird.name]
         with placed(bird, self.root, self.room / CANARY):  # others are loaded first: they may forge
             only = [*(files or ([bird.beside] if names else [])), bird.path]
-            report = yield from self._run(found, only, names)
+            report = await self._run(found, only, names)
         if report is None or any(bird.name in name for name in report.errors):
             crossed.untried += ("our own failing test could not be run",)
             crossed.song = Canary.SILENT
@@ -253,23 +271,24 @@ class _Lab:
             crossed.song = bird.seen(report)
         return crossed
 
-    def _exchanges(
+    async def _exchanges(
         self, found: FoundRunner, before: TestReport, end: TestReport, *, alone: bool
-    ) -> Steps[_Crossed]:
+    ) -> _Crossed:
         """Each side as it was; what a test is blamed or believed for it does a second time."""
-        tests, old = self._old_tests(), self.sides.files(old=True) if alone else None
+        tests = self._old_tests()
+        old = self.sides.files(old=True) if alone else None
         crossed = _Crossed(old_tests=before)
         if old != []:
             with self._exchanged(OLD_TESTS, tests):
-                crossed.old_tests = yield from self._run(found, old)
+                crossed.old_tests = await self._run(found, old)
         new = self._concerned(found, before, end, crossed.old_tests)
         if new != []:
             with self._exchanged(NEW_TESTS, self._old_code()):
-                crossed.new_tests = yield from self._run(found, new)
+                crossed.new_tests = await self._run(found, new)
                 names = proof.by_chance(end, crossed.new_tests) if crossed.new_tests else []
                 # A story whose old tests object cannot be verified anyway.
                 if names and not proof.concluded(self._runs(crossed)).old:
-                    again = yield from self._again(found, names)
+                    again = await self._again(found, names)
                     chance = (name for name in names if not again or name not in again.failed)
                     crossed.by_chance = frozenset(chance)
         else:
@@ -281,7 +300,7 @@ class _Lab:
         judged = proof.concluded(self._runs(crossed)).old
         if names := [one.name for one in judged if one.fate.is_challenged]:
             with self._exchanged(OLD_TESTS, tests):
-                again = yield from self._again(found, names)
+                again = await self._again(found, names)
             passed = again.passed if again else {}  # also as a row beside one that fails
             excused = (it for it in names if it in passed and not proof.is_failing(again, it))
             crossed.excused = frozenset(excused)
@@ -301,11 +320,11 @@ class _Lab:
         wanted = dict.fromkeys((*self.sides.files(old=False), *filter(None, files)))
         return [name for name in wanted if (self.root / name).is_file()]
 
-    def _again(self, found: FoundRunner, names: list[str]) -> Steps[TestReport | None]:
+    async def _again(self, found: FoundRunner, names: list[str]) -> TestReport | None:
         """Just these tests once more, where the runner can be told."""
         files = [file_of(name) for name in names] if can_be_told(found) else [""]
         only = list(dict.fromkeys(files)) if all(files) else None
-        return (yield from self._run(found, only, names))
+        return await self._run(found, only, names)
 
     @property
     def _left_s(self) -> float:
@@ -313,41 +332,46 @@ class _Lab:
 
     def _begin(self, *, alone: bool, exchanges: bool) -> None:
         """Whether there is a way and enough time; from here on it runs."""
-        runner, repo, sides = self.runner, self.runner.setup.repo, self.sides
-        wanted = runner.policy.experiments
+        run = self.run
+        workspace = self.workspace
+        repo = self.workspace.repo
+        sides = self.sides
+        wanted = run.policy.experiments
         if wanted == "off":
             raise _Impossible
-        if repo is None or runner.setup.shares:
+        if repo is None or workspace.shares:
             raise _Impossible("others work here too" if repo else "there is no git repository")
-        if runner.checks_clean_up:
+        if workspace.checks_clean_up:
             raise _Impossible(CLEANED_UP)
         changes = (*sides.tests, *sides.code)
-        if exchanges and (why := obstacle(runner.measure, changes)):
+        if exchanges and (why := obstacle(workspace.measure, changes)):
             raise _Impossible(why)
-        baseline = {it.name: it.duration_s for it in runner.session.frozen.baseline}
+        baseline = {it.name: it.duration_s for it in run.session.frozen.baseline}
         share = _SHARES[alone] * baseline.get(self.now.name, self.now.duration_s)
         is_free = wanted == "always"
-        room = 4 * runner.config.checks.timeout if is_free else max(_LEAST_S, share)
-        left = runner.patience.left() if runner.patience else room
+        room = 4 * run.config.checks.timeout if is_free else max(_LEAST_S, share)
+        left = run.patience.left() if run.patience else room
         if left < min(room, share + 1):
             raise _Impossible("there is no time left for it in this turn")
         self.until = time.monotonic() + min(room, left)
 
-    def _run(
+    async def _run(
         self, found: FoundRunner, files: Sequence[str] | None, names: Sequence[str] = ()
-    ) -> Steps[TestReport | None]:
-        runner, began = self.runner, time.monotonic()
+    ) -> TestReport | None:
+        run = self.run
+        workspace = self.workspace
+        began = time.monotonic()
         if self._left_s <= 0:
             return None
-        timeout = min(self._left_s, runner.config.checks.timeout)
-        check = check_of(self.argv, timeout, runner.setup.check_box)
+        timeout = min(self._left_s, run.config.checks.timeout)
+        check = check_of(self.argv, timeout, workspace.check_box)
 
-        def run(gone: Callable[[], bool]) -> CheckResult | None:
-            stop = lambda: gone() or runner.stop.requested  # noqa: E731
+        def run_tests(gone: Callable[[], bool]) -> CheckResult | None:
+            stop = lambda: gone() or run.stop.requested  # noqa: E731
             select = found.runner.named(names)
             return run_once(check, found, self.root, files=files, select=select, stop=stop)
 
-        result = yield from aside(run)
+        result = await in_thread(run_tests)
         if result is None:
             raise _Cut
         self.took_s = time.monotonic() - began
@@ -364,7 +388,9 @@ class _Lab:
 
     def _with_texts(self, changes: Sequence[Change], texts: dict[str, bytes]) -> _Side:
         """These changes, and those to files that are to be replaced by other texts."""
-        measure, start, end = self.runner.measure, self.story.start.tree, self.story.end.tree
+        measure = self.workspace.measure
+        start = self.story.start.tree
+        end = self.story.end.tree
         if not texts:
             return _Side(tuple(changes), start)
         tree = measure.with_texts(start, texts)
@@ -374,13 +400,17 @@ class _Lab:
     @contextmanager
     def _exchanged(self, what: str, side: _Side) -> Iterator[None]:
         """One side as it was before, written ahead; then everything as the story left it."""
-        runner, repo, story = self.runner, self.runner.setup.repo, self.story
-        number, name = story.begun.number, story.begun.story.id if story.begun.story else ""
+        run = self.run
+        workspace = self.workspace
+        repo = self.workspace.repo
+        story = self.story
+        number = story.begun.number
+        name = story.begun.story.id if story.begun.story else ""
         if repo is None:
             raise _Impossible("there is no git repository")
         swap = swap_of(
             side.changes,
-            run=runner.run,
+            run=run.id,
             number=number,
             what=what,
             start=side.tree,
@@ -388,15 +418,15 @@ class _Lab:
             covered=covered(repo.root, side.changes),
         )
         begins = ExperimentBegun(story=name, what=what, start=swap.start, end=swap.end)
-        event = runner.made(begins, number)
+        event = run.new_event(begins, number)
         # Written ahead: whoever comes next puts back what is about to be exchanged.
-        runner.journal.put("begin_experiment", {SWAP_KEY: swap}, [event])
-        runner.sink(event)
+        run.journal.put("begin_experiment", {SWAP_KEY: swap}, [event])
+        run.sink(event)
         saved: tuple[str, ...] = ()
         is_undone = False
         try:
             try:
-                undo(repo, runner.measure, swap, self.room / ROOM)
+                undo(repo, workspace.measure, swap, self.room / ROOM)
             except GitDisturbed:
                 raise
             except RepositoryError as error:
@@ -407,11 +437,11 @@ class _Lab:
         finally:
             if is_undone and not (self.room / ROOM).exists():
                 self._rescue(repo, swap)
-            saved = _put_back(repo, runner.measure, swap, self.room)
-            ended = runner.made(ExperimentEnded(story=name, what=what), number)
-            runner.journal.put("end_experiment", {SWAP_KEY: None}, [ended])
-            runner.sink(ended)
-        found = runner.measure.changes(swap.end, runner.measure.tree().tree)
+            saved = _put_back(repo, workspace.measure, swap, self.room)
+            ended = run.new_event(ExperimentEnded(story=name, what=what), number)
+            run.journal.put("end_experiment", {SWAP_KEY: None}, [ended])
+            run.sink(ended)
+        found = workspace.measure.changes(swap.end, workspace.measure.tree().tree)
         others = sorted({change.path for change in found} - story.wrote.keys())
         if words := (*saved, *((f"{some(others)} changed meanwhile",) if others else ())):
             raise _Disturbed("; ".join(words))
@@ -420,10 +450,10 @@ class _Lab:
         """Write the files of the story anew: what ran has removed our directory, and them in it."""
         from ralphloop.loop.repair import put_back_own_files
 
-        put_back_own_files(self.runner)
-        self.runner.checks_clean_up = True
+        put_back_own_files(self.run, self.workspace)
+        self.workspace.checks_clean_up = True
         ref = f"{ref_name(swap.run, swap.number, 'experiment')}-in-the-way"
-        measure = self.runner.measure
+        measure = self.workspace.measure
         try:
             if swap.moved:
                 objects = measure.object_variables()
@@ -448,7 +478,7 @@ class _OwnLab(_Lab):
             failed=dict.fromkeys(seen.failed, 1), errors=dict.fromkeys(seen.broken, 1)
         )
 
-    def tried(self) -> Steps[Trial]:
+    async def tried(self) -> Trial:
         began = time.monotonic()
         sides = self.sides
         own = proof.OwnCommand(
@@ -463,7 +493,7 @@ class _OwnLab(_Lab):
         untried: tuple[str, ...] = ()
         if sides.has_tests:
             try:
-                own = yield from self._both_ways(own)
+                own = await self._both_ways(own)
             except _Impossible as why:
                 if sides.had_tests or sides.has_settings:
                     words = str(why) or "experiments are off"
@@ -473,46 +503,47 @@ class _OwnLab(_Lab):
         rest = Trial(untried=untried, took_s=time.monotonic() - began)
         return proof.own_command(own, VERIFY).joined(rest)
 
-    def _both_ways(self, own: proof.OwnCommand) -> Steps[proof.OwnCommand]:
+    async def _both_ways(self, own: proof.OwnCommand) -> proof.OwnCommand:
         """With the tests as they were; where that is red, also as they are and without the code."""
         self._begin(alone=False, exchanges=True)
         with self._exchanged(VERIFY_AS_IT_WAS, self._old_tests()):
-            old = yield from self._as_a_whole()
+            old = await self._as_a_whole()
             if old and old.status is CheckStatus.FAILED and not old.ran_nothing:
-                old = yield from self._as_a_whole()  # what fails by chance is nobody's fault
+                old = await self._as_a_whole()  # what fails by chance is nobody's fault
         own = msgspec.structs.replace(own, old_tests=old)
         if old is None or old.status is CheckStatus.PASSED:
             return own
         if not self.sides.code:
             return msgspec.structs.replace(own, new_tests=self.now)
         with self._exchanged(VERIFY_WITHOUT_IT, self._old_code()):
-            new = yield from self._as_a_whole()
-            lucky = yield from self._by_chance(new)
+            new = await self._as_a_whole()
+            lucky = await self._by_chance(new)
         return msgspec.structs.replace(own, new_tests=new, by_chance=lucky)
 
-    def _by_chance(self, new: CheckResult | None) -> Steps[frozenset[str]]:
+    async def _by_chance(self, new: CheckResult | None) -> frozenset[str]:
         """Tests that fail without the code, and do not do so a second time."""
         end = self.now.report
         if end is None or new is None or new.report is None:
             return frozenset()
         names = proof.by_chance(end, new.report)
-        again = (yield from self._as_a_whole()) if names else None
+        again = (await self._as_a_whole()) if names else None
         failed = again.report.failed if again and again.report else {}
         return frozenset(name for name in names if name not in failed)
 
-    def _as_a_whole(self) -> Steps[CheckResult | None]:
+    async def _as_a_whole(self) -> CheckResult | None:
         """The very command; None where there is no time left."""
         if self._left_s <= 0:
             return None
-        runner = self.runner
-        timeout = min(self._left_s, runner.config.checks.timeout)
-        check = verify_of(self.argv, timeout, runner.setup.check_box)
+        run = self.run
+        workspace = self.workspace
+        timeout = min(self._left_s, run.config.checks.timeout)
+        check = verify_of(self.argv, timeout, workspace.check_box)
 
-        def run(gone: Callable[[], bool]) -> CheckResult | None:
-            stop = lambda: gone() or runner.stop.requested  # noqa: E731
+        def carry_out(gone: Callable[[], bool]) -> CheckResult | None:
+            stop = lambda: gone() or run.stop.requested  # noqa: E731
             return run_once(check, self.found, self.root, whole=True, stop=stop)
 
-        result = yield from aside(run)
+        result = await in_thread(carry_out)
         if result is None:
             raise _Cut
         return result
@@ -524,7 +555,8 @@ def _own_command(story: _Story, evidence: Evidence, *, is_proven: bool) -> _OwnL
     One that found no test before can only prove by tests that came with the story, and need not
     where the checks have done so.
     """
-    named, state = story.begun.story, story.begun.state
+    named = story.begun.story
+    state = story.begun.state
     own = next((it for it in evidence.checks or () if it.name == VERIFY), None)
     seen = state.verify_before
     if named is None or not named.verify or own is None or seen is None:

@@ -150,11 +150,14 @@ def _errands(
 
 def _waits(night: Night, dearest: Expense | None) -> Iterator[tuple[str, str]]:
     """Why open stories wait while lanes work; decided as the run decides it."""
-    stories, book, flying = night.story_list, night.book, [it.story or "" for it in night.working]
+    stories = night.story_list
+    book = night.book
+    flying = [it.story or "" for it in night.working]
     starts = night.state is State.RUNNING and night.circuit.circuit is not Circuit.OPEN
     if stories is None or book is None or not (flying and starts):
         return
-    free, most = book.count - len(flying), night.config.limits.calls_per_hour
+    free = book.count - len(flying)
+    most = night.config.limits.calls_per_hour
     at_work: list[Expense | None] = [None for _ in flying]
     capped = night.config.agent.name == "claude"
     room = room_for(
@@ -267,7 +270,8 @@ class Record:
             if not page:
                 return
             yield from page
-            seq, seen = page[-1].seq, seen + len(page)
+            seq = page[-1].seq
+            seen = seen + len(page)
 
 
 @contextmanager
@@ -285,7 +289,8 @@ def recorded(project: Project, wanted: str | None) -> Iterator[Record | None]:
         holder = holder_of(project, now, run.id)
         night = look_at(project, journal, run, now=now, holder=holder)
         # What became of what was learned in it, each with its standing and the reason.
-        since, until = iso(run.started_at), iso(run.ended_at or run.last_activity)
+        since = iso(run.started_at)
+        until = iso(run.ended_at or run.last_activity)
         seen = [one for one in load_index(project).patterns if since <= one.touched <= until]
         seen.sort(key=lambda one: (not one.is_published, str(one.standing)))
         told = review_hint(seen)
@@ -351,15 +356,21 @@ def own_commits(
     """By story what `git show` takes, oldest first: a commit that was made for it, or a range
     `A..B` where its agent committed as well.  Iterations come in order, with our commits."""
     found: dict[str, list[str]] = {}
-    story, head, own = "", "", False  # HEAD before it, did the agent commit
+    # HEAD before it, did the agent commit
+    story = ""
+    head = ""
+    own = False
     for it in iterations:
         if it.finished_at is None:
             continue
         if story != (it.story or ""):  # a row of them on one story belongs together
-            story, head, own = it.story or "", it.head, False
+            story = it.story or ""
+            head = it.head
+            own = False
         own = own or it.commits > 0
         if commit := commits.get(it.n):
             first = f"{head[:10]}.." if own and _HEX.fullmatch(head) else ""
             found.setdefault(story, []).append(f"{first}{commit[:10]}")
-            head, own = commit, False
+            head = commit
+            own = False
     return found

@@ -86,7 +86,8 @@ class ErrandLook(NamedTuple):
     def how(self, now: float) -> str:
         if self.is_live:
             return "is worked on"
-        look, run = self.look, self.run
+        look = self.look
+        run = self.run
         words = f"{look.standing} ({look.grade})" if look.grade else self._unfinished
         ago = format_duration(elapsed(run.ended_at or run.last_activity, now))
         return f"{words}, {ago} ago"
@@ -137,7 +138,8 @@ class Night:
 
     @property
     def state(self) -> State:
-        run, wait = self.run, self.wait
+        run = self.run
+        wait = self.wait
         if run is None:
             return State.NONE if self.holder is None else State.RUNNING
         if run.status is RunStatus.COMPLETE:
@@ -363,7 +365,8 @@ def next_steps(night: Night) -> Iterator[Advice]:
 
 
 def _go_on(night: Night) -> Iterator[Advice]:
-    run, decision = night.run, night.run.decision if night.run else ""
+    run = night.run
+    decision = night.run.decision if night.run else ""
     if night.state is State.PAUSED and night.session.desk.paused:
         yield Advice("`ralph stop` ends it; to let it go on:", "ralph resume")
     elif night.is_live:
@@ -383,7 +386,8 @@ def _go_on(night: Night) -> Iterator[Advice]:
         word = ExitDecision.INTERRUPTED if (night.died and not is_open) or answered else word
         ending = ending_of(word, run.reason if run else "") or ENDINGS[ExitDecision.INTERRUPTED]
         kind = "look" if night.state is State.COMPLETE else "run"
-        book, command = night.book, ending.command
+        book = night.book
+        command = ending.command
         if kind == "look" and book and book.branch in book.ended:  # it is not in the checkout
             command = f"{command} {book.branch}"
         yield Advice(ending.advice, command, kind)

@@ -109,7 +109,8 @@ class Watch:
         outside = around and self._read_learnings()  # something beside the journal is different
         if around and self._night is not None:
             outside |= self._read_stories(self._night.run, self._night.config)
-            before, holder = self._night.holder, holder_of(self.project, now, self._wanted)
+            before = self._night.holder
+            holder = holder_of(self.project, now, self._wanted)
             outside |= (before and before.run) != (holder and holder.run)
         if not (written or grown or outside or self._night is None):
             return None
@@ -148,7 +149,8 @@ class Watch:
     def _read_learnings(self) -> bool:
         from ralphloop.learning.store import load_index
 
-        folder, claude = self.project.directory / "learnings", self.project.root / ".claude"
+        folder = self.project.directory / "learnings"
+        claude = self.project.root / ".claude"
         places = {
             folder: "learning-*.yaml",
             claude / "skills": "*-learned/SKILL.md",
@@ -169,7 +171,8 @@ class Watch:
     def _look(
         self, journal: JournalReader, now: float, *, written: bool, outside: bool
     ) -> tuple[Night, list[LoopEvent], bool]:
-        holder, before = holder_of(self.project, now, self._wanted), self._night
+        holder = holder_of(self.project, now, self._wanted)
+        before = self._night
         wanted = self._wanted or (holder.run if holder else "")  # it may only be about to begin
         run = journal.find_run(wanted) if wanted else journal.latest_night()
         known = before.run.id if before and before.run else ""

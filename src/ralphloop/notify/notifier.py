@@ -85,7 +85,8 @@ class Decider:
         self._is_limited = False
 
     def on_event(self, event: LoopEvent) -> Message | None:
-        self._run, self._event = events.as_of_now(self._run, event.what), event
+        self._run = events.as_of_now(self._run, event.what)
+        self._event = event
         match event.what:
             case events.AgentStep(kind=kind) if kind in _WORKING:
                 return self._lifted()
@@ -106,7 +107,8 @@ class Decider:
             case events.RunFinished(decision=word, reasons=reasons):
                 if word is ExitDecision.CIRCUIT_OPEN and "the circuit is open" in self._told:
                     return None
-                why, kind = "; ".join(reasons), _KINDS.get(word, "run_finished")
+                why = "; ".join(reasons)
+                kind = _KINDS.get(word, "run_finished")
                 return self._message(kind, decided(word, why), _sentence(why) if why else "")
         return None
 
@@ -114,7 +116,8 @@ class Decider:
         works = not ended.analysis.outcome.is_infrastructure
         if works and (lifted := self._lifted()):
             return lifted
-        status, goes_on = ended.analysis.status, ended.decision.word is ExitDecision.CONTINUE
+        status = ended.analysis.status
+        goes_on = ended.decision.word is ExitDecision.CONTINUE
         if status is not None and status.status is Status.BLOCKED and goes_on:
             story = ended.story.id if ended.story else ""
             asks = status.recommendation or "see `ralph stories`"
@@ -151,12 +154,14 @@ class Decider:
     def _message(self, kind: str, what: str, text: str) -> Message:
         self._sent += 1
         self._told.add(what)
-        run, event = self._run, self._event
+        run = self._run
+        event = self._event
         stories = f"{run.passed} of {counted(run.stories, 'story')} passed" if run.stories else ""
         spent = spent_words(run.cost_usd, run.unpriced)
         spent = spent if run.unpriced else f"{spent} spent"
         stands = ", ".join(filter(None, (stories, spent, quota_words(run.quota, event.at))))
-        head, body = f"{run.project or 'ralph'}: {what}", f"{text} {stands}."
+        head = f"{run.project or 'ralph'}: {what}"
+        body = f"{text} {stands}."
         # Any encoder takes that: agents print half characters too.
         said = one_line(head, 100), one_line(body, 400)
         title, words = (line.encode("utf-8", "replace").decode() for line in said)

@@ -45,7 +45,8 @@ class Webhook:
             usable = self._parts.scheme in ("http", "https") and bool(self._parts.hostname)
             usable = usable and self._parts.port != 0 and "@" not in self._parts.netloc
         except ValueError:
-            self._parts, usable = urlsplit(""), False
+            self._parts = urlsplit("")
+            usable = False
         problem = "notification: the webhook must be http(s)://host/…, without a user name"
         self.problem = "" if usable and url.isascii() and url.isprintable() else problem
         self._private = private
@@ -54,7 +55,8 @@ class Webhook:
 
     def send(self, message: Message) -> str:
         """Post it; returns the problem in words, or nothing."""
-        body, problem = msgspec.json.encode(message), self.problem
+        body = msgspec.json.encode(message)
+        problem = self.problem
         for attempt in range(_ATTEMPTS if not problem else 0):
             if attempt:
                 self._sleep(_PAUSE_S * 2 ** (attempt - 1))

@@ -24,11 +24,11 @@ from ralphloop.core.run_state import StoryState
 from ralphloop.core.story_after import accounted
 from ralphloop.errors import AgentUnavailable, RepositoryError
 from ralphloop.loop.prepare import Setup
-from ralphloop.loop.runner import measure_of
 from ralphloop.loop.signals import signals_to
+from ralphloop.loop.workspace import measure_of
 from ralphloop.plan.draft import plan_room
 from ralphloop.proc.sandbox import Box, Place
-from ralphloop.proc.steps import StopSignal
+from ralphloop.proc.threads import StopSignal
 from ralphloop.project import RALPH_DIR
 from ralphloop.repo.work_tree import Repository, never_committed, project_prefix
 from ralphloop.room import read_regular
@@ -46,24 +46,33 @@ class Asker:
     def __init__(
         self, setup: Setup, *, max_cost: float, max_time: float, tell: Callable[[str], None]
     ) -> None:
-        self.usage, self.unpriced, self.starts, self.seconds = Usage(), 0, 0, 0.0
-        self.worker, self._setup, self._tell = setup.workers[0], setup, tell
-        self._max_cost, self._max_time = max_cost, max_time
+        self.usage = Usage()
+        self.unpriced = 0
+        self.starts = 0
+        self.seconds = 0.0
+        self.worker = setup.workers[0]
+        self._setup = setup
+        self._tell = tell
+        self._max_cost = max_cost
+        self._max_time = max_time
         self._run, self._talk, self._said = f"plan-{uuid.uuid4().hex[:12]}", StoryState(), ""
 
     def ask(self, prompt: str, again: str = "") -> str:
         """Its answer to a prompt, or to what is to be said after it in the same conversation."""
         resume = self._talk.session_id if again and self.worker.agent.resumes else ""
         text = again if resume else "\n\n".join(filter(None, [prompt, self._said, again]))
-        repo, project = self._setup.repo, self._setup.project
+        repo = self._setup.repo
+        project = self._setup.project
         own = never_committed(project_prefix(repo.root, project.root) if repo else "")
-        with closing(measure_of(msgspec.structs.replace(self._setup, own=own))) as measure:
-            before, held = measure.tree(), _held(repo)
+        with closing(measure_of(msgspec.structs.replace(self._setup.site, own=own))) as measure:
+            before = measure.tree()
+            held = _held(repo)
             finished = asyncio.run(self._started(text, resume))
             # First of all its time and its money are counted.
             response = billed(finished.response, self.worker.config, self._setup.options.env)
             used, total = accounted(self._talk, response)
-            self.usage, self.seconds = self.usage + used, self.seconds + finished.end.duration_s
+            self.usage = self.usage + used
+            self.seconds = self.seconds + finished.end.duration_s
             self.unpriced += response.model_output and used.cost_usd is None
             name = response.session_id or ""
             self._talk = msgspec.structs.replace(self._talk, session_usage=total, session_id=name)
@@ -93,8 +102,9 @@ class Asker:
             what = "--max-time" if wall <= 0 else f"--max-cost ${self._max_cost:.2f}"
             raise AgentUnavailable(f"{what} is used up", "Raise it, or plan a smaller piece.")
         self.starts += 1
-        worker, project = self.worker, self._setup.project
-        box = self._setup.agent_boxes.get(worker.name)
+        worker = self.worker
+        project = self._setup.project
+        box = self._setup.site.agent_boxes.get(worker.name)
         request = AgentRequest(
             config=worker.config,
             settings_dir=project.directory / "agent",
@@ -102,7 +112,7 @@ class Asker:
             cwd=project.root,
             run_id=self._run,
             iteration=self.starts,
-            inherited=self._setup.env_for(worker),
+            inherited=self._setup.site.env_for(worker),
             box=_read_only(box, self._setup) if box else None,
             story_id=STORY,
             session_id=None if resume else str(uuid.uuid4()),
@@ -110,7 +120,8 @@ class Asker:
             budget_usd=left,
             reads_only=True,
         )
-        launch, stop = worker.agent.launch(request), StopSignal()
+        launch = worker.agent.launch(request)
+        stop = StopSignal()
         log = plan_room(project.directory) / f"{self._run}-{self.starts}.log"
         with Transcript(log) as sink, signals_to(stop, project.log, self._tell):
             return await run_agent(

@@ -99,8 +99,12 @@ def propose(
     tell: Callable[[str], None],
 ) -> tuple[Draft, list[str], tuple[PlanQuestion, ...]]:
     """The plan, what the linter still refuses in it, and what was asked on the way."""
-    secrets, best, mistakes = secret_values(setup.options.env), None, list[str]()
-    again, repairs, may_ask = "", 0, not brief.answers
+    secrets = secret_values(setup.options.env)
+    best = None
+    mistakes = list[str]()
+    again = ""
+    repairs = 0
+    may_ask = not brief.answers
     where = f" What its attempts left: git show {brief.left_at}" if brief.left_at else ""
     left = f"A part of {brief.split}, which was split.{where}" if brief.split else ""
     while repairs <= REPAIRS:
@@ -108,7 +112,8 @@ def propose(
         try:
             asked, entries, unseen = read_answer(said, secrets=secrets, may_ask=may_ask)
             if asked:
-                brief, may_ask = brief._replace(answers=tuple(ask_person(asked))), False
+                brief = brief._replace(answers=tuple(ask_person(asked)))
+                may_ask = False
                 again = f"The answers:\n\n{fenced(_settled(brief.answers))}\n\n{_TELLING}"
                 continue
             draft = weighed(entries, brief.shelf, brief.split, left)
@@ -187,7 +192,8 @@ def text_of_split(story: Story, state: StoryState, changed: str) -> str:
 
 def read_answer(text: str, *, secrets: Sequence[str] = (), may_ask: bool) -> _Proposal:
     """The questions or the stories of an answer; InputError says all that is wrong with it."""
-    problems, text = Problems(Path(ANSWER)), text[:_LONGEST_ANSWER]
+    problems = Problems(Path(ANSWER))
+    text = text[:_LONGEST_ANSWER]
     # The JSON is alone, in a fence or among words.
     whole = text[text.find("{") : text.rfind("}") + 1]
     in_fence = [one for one in _FENCE.findall(text) if one.lstrip().startswith("{")]

@@ -76,7 +76,8 @@ def _story_file(text: str, path: Path) -> Conversion:
     """Whatever shape it has, as it is read; what is wrong with it is said."""
     stories = load(path, data=text.encode()).list
     raw = story_text(path, text.encode()).listing.entries
-    passed, entries = {story.id for story in stories.stories if story.passes}, list[Entry]()
+    passed = {story.id for story in stories.stories if story.passes}
+    entries = list[Entry]()
     for story, one in zip(stories.stories, raw, strict=True):
         if story.passes:
             continue
@@ -100,14 +101,18 @@ def _story_file(text: str, path: Path) -> Conversion:
 class _Lines:
     def __init__(self, found: re.Match[str] | None, words: str, *, done: bool = False) -> None:
         self.name, self.title = (found["id"], found["title"]) if found else ("", words)
-        self.ticked, self.rank, self.margin, self.part = done, 0, 0, "description"
+        self.ticked = done
+        self.rank = 0
+        self.margin = 0
+        self.part = "description"
         self.told: dict[str, list[str]] = {}
 
     def add(self, line: str) -> None:
         """One more line; a label says where it and what follows belongs."""
         label = _LABEL.fullmatch(line)
         if label:
-            self.part, line = _LABELS[label["label"].lower()], label["rest"]
+            self.part = _LABELS[label["label"].lower()]
+            line = label["rest"]
         bullet = _BULLET.fullmatch(line)
         if bullet and (bullet["tick"] or self.part == "description"):
             self.part = "criteria"
@@ -153,7 +158,10 @@ def _converted(found: Sequence[_Lines], kind: str, project: str, told: str = "")
 def _headings(lines: Sequence[str]) -> Conversion | None:
     """A PRD whose stories are headings; other sections are what it is about."""
     found: list[_Lines] = []
-    sections, level, intro, project = 0, 0, "", ""
+    sections = 0
+    level = 0
+    intro = ""
+    project = ""
     for line in lines:
         heading = _HEADING.fullmatch(line.rstrip())
         if heading is None:
@@ -162,33 +170,41 @@ def _headings(lines: Sequence[str]) -> Conversion | None:
             elif sections <= 1:
                 intro += f" {line}"
             continue
-        sections, depth, words = sections + 1, len(heading[1]), heading[2].rstrip("# ")
+        sections = sections + 1
+        depth = len(heading[1])
+        words = heading[2].rstrip("# ")
         if depth > 1 and (story := _STORY.fullmatch(words)):
             level = depth
             found.append(_Lines(story, words))
         elif level and depth > level:
             found[-1].add(f"{words}:")  # a part of the story, such as its criteria
         else:
-            level, project = 0, project or words * (depth == 1)
+            level = 0
+            project = project or words * (depth == 1)
     return _converted(found, "headings", project, intro) if found else None
 
 
 def _checklist(lines: Sequence[str]) -> Conversion | None:
     """Ticked lists as they are kept by hand; None where prose outweighs them."""
     found: list[_Lines] = []
-    section, others, project = "", 0, ""
+    section = ""
+    others = 0
+    project = ""
     for line in filter(str.strip, lines):
         if heading := _HEADING.fullmatch(line.rstrip()):
             section = heading[2]
             project = project or section * (len(heading[1]) == 1)
             continue
-        bullet, wide = _BULLET.fullmatch(line), line.expandtabs(4)
-        margin, now = len(wide) - len(wide.lstrip()), found[-1] if found else None
+        bullet = _BULLET.fullmatch(line)
+        wide = line.expandtabs(4)
+        margin = len(wide) - len(wide.lstrip())
+        now = found[-1] if found else None
         if bullet and bullet["tick"] and (now is None or margin <= now.margin):
             done = bullet["tick"] != " " or _DONE.search(section) is not None
             found.append(_Lines(_OWN_ID.fullmatch(bullet["text"]), bullet["text"], done=done))
             rank = _RANK.search(section)
-            found[-1].rank, found[-1].margin = _RANKS[rank[1].lower()] if rank else 0, margin
+            found[-1].rank = _RANKS[rank[1].lower()] if rank else 0
+            found[-1].margin = margin
         elif now is not None and margin > now.margin:
             now.add(line)
         else:

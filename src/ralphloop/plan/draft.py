@@ -60,10 +60,14 @@ def drafted(found: Sequence[Entry], shelf: Shelf, *, renumber: bool = False) -> 
     """The plan for this list; InputError with every mistake where it cannot be run."""
     if len(found) > MOST_STORIES:
         raise InputError(f"{len(found):,} stories at once", f"Plan at most {MOST_STORIES}.")
-    others, told, names, fresh = shelf.titles, list[str](), dict[str, str](), list[Entry]()
+    others = shelf.titles
+    told = list[str]()
+    names = dict[str, str]()
+    fresh = list[Entry]()
     known = {essence(title): name for name, title in others.items()}
     for number, entry in enumerate(found, start=1):
-        name, title = str(entry.get("id") or f"#{number}"), str(entry["title"])
+        name = str(entry.get("id") or f"#{number}")
+        title = str(entry["title"])
         if there := known.get(essence(title)):
             names[name] = there
             told.append(f"{label(title)}: already in the list as {label(there)}")
@@ -130,7 +134,8 @@ def write(
 
 def keep(shelf: Shelf, room: Path) -> Path:
     """A copy of the list as it is, in our own room."""
-    place, stamp = plan_room(room), time.strftime("%Y%m%d-%H%M%S")
+    place = plan_room(room)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
     copy = place / f"{shelf.path.stem}-{stamp}{shelf.path.suffix}"
     write_atomic(copy, read(shelf.path), within=place)
     return copy
@@ -164,7 +169,8 @@ def split_parts(shelf: Shelf, story: Story, found: Sequence[Entry], note: str) -
 
 def write_split(shelf: Shelf, old: str, parts: list[Entry], room: Path) -> Path:
     """Put the parts in the place of a story; what waited for it waits for the last of them."""
-    kept, needed = keep(shelf, room), {name for part in parts for name in _needs(part)}
+    kept = keep(shelf, room)
+    needed = {name for part in parts for name in _needs(part)}
     last = [str(part["id"]) for part in parts if part["id"] not in needed]
 
     def arranged(

@@ -29,8 +29,12 @@ from ralphloop.stories.names import label
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted, one_line
 
-NOT_TRIED, GREEN, RED = "not tried", "green: proves nothing yet", "red"
-_TITLE, _LONGEST, _CRITERION = 54, 100, 240
+NOT_TRIED = "not tried"
+GREEN = "green: proves nothing yet"
+RED = "red"
+_TITLE = 54
+_LONGEST = 100
+_CRITERION = 240
 _SIZES = {"S": 1.0, "M": 2.0, "L": 3.0}  # iterations, where nothing is known
 _ENOUGH = 3
 _MOST_RUNS = 50
@@ -43,7 +47,8 @@ def table(
     """One line a story, its command below it, and what a model asks of it in full."""
     wide = max(len(label(story.id)) for story in stories)
     for story, size in zip(stories, sizes, strict=True):
-        number, mark = len(story.criteria), "!" if story.id in doubted else " "
+        number = len(story.criteria)
+        mark = "!" if story.id in doubted else " "
         criteria = "1 criterion" if number == 1 else f"{number or 'no'} criteria"
         title = f"{one_line(story.title, _TITLE):<{_TITLE}}"
         yield f"{mark} {label(story.id):<{wide}}  {title}  {size}  {criteria}"
@@ -96,7 +101,8 @@ class Estimate(NamedTuple):
 
 
 def size_of(story: Story, root: Path) -> str:
-    most, bulk = max(len(story.criteria), len(story.touches)), 0
+    most = max(len(story.criteria), len(story.touches))
+    bulk = 0
     for place in story.touches[:20]:
         with suppress(OSError, ValueError):  # a pattern, or what is not there yet, has no size
             bulk += (root / place).stat().st_size

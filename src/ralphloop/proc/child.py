@@ -49,7 +49,8 @@ class Child:
 
     async def write_all(self, data: bytes) -> None:
         """Hand over the prompt and close; an agent that does not read it is free not to."""
-        pipe, view = self._pipes["stdin"], memoryview(data)
+        pipe = self._pipes["stdin"]
+        view = memoryview(data)
         try:
             while view:
                 try:
@@ -117,8 +118,10 @@ class Clocks:
         monotonic: float,
         wall: float,
     ) -> None:
-        self.wall_s, self.stall_s = wall_s, stall_s
-        self._monotonic, self._wall = monotonic, wall
+        self.wall_s = wall_s
+        self.stall_s = stall_s
+        self._monotonic = monotonic
+        self._wall = wall
         self._attended = self._last_sign = 0.0
         self._members = members  # of the agent's tree
         self._used: dict[tuple[int, float], float] = {}  # processor time, when last looked
@@ -130,7 +133,8 @@ class Clocks:
     def tick(self, monotonic: float, wall: float) -> None:
         passed = monotonic - self._monotonic
         jump = abs((wall - self._wall) - passed)
-        self._monotonic, self._wall = monotonic, wall
+        self._monotonic = monotonic
+        self._wall = wall
         if passed > _GAP_S or jump > _GAP_S:
             self.sign_of_life()
         else:
@@ -155,7 +159,8 @@ class Clocks:
 
     async def is_stalled(self, at: float, probe: FileProbe | None) -> bool:
         """True when nothing has spoken for it for the whole stall time; costly signs come last."""
-        limit, silent = self.stall_s, self.silent_s
+        limit = self.stall_s
+        silent = self.silent_s
         if limit <= 0 or silent < limit / 4:
             self._files_seen = False
             return False
@@ -165,10 +170,12 @@ class Clocks:
                 self.sign_of_life()
                 return False
         if silent >= limit / 2 and not self._files_seen:
-            self._files, self._files_seen = await self._look_at_files(probe), True
+            self._files = await self._look_at_files(probe)
+            self._files_seen = True
         if silent < limit:
             return False
-        before, self._files = self._files, await self._look_at_files(probe)
+        before = self._files
+        self._files = await self._look_at_files(probe)
         if before != self._files:
             self.sign_of_life()
         return before == self._files
@@ -177,7 +184,9 @@ class Clocks:
         """True when the tree used a noticeable share of one core since the last call."""
         now = {proc.identity: proc.cpu_s for proc in self._members()}
         used = sum(max(0.0, cpu - self._used.get(who, 0.0)) for who, cpu in now.items())
-        since, self._used_at, self._used = self._used_at, at, now
+        since = self._used_at
+        self._used_at = at
+        self._used = now
         return since is not None and used >= _BUSY_SHARE * max(at - since, 0.01)
 
     async def _look_at_files(self, probe: FileProbe | None) -> object:

@@ -110,7 +110,8 @@ def run_command(
     stop: Callable[[], bool] = lambda: False,
 ) -> CommandEnd:
     """Run a command to its end, its deadline or its output limit, whichever comes first."""
-    silent, only_tail = output is Output.NOTHING, output is Output.TAIL
+    silent = output is Output.NOTHING
+    only_tail = output is Output.TAIL
     with guard:
         process = spawn(
             argv,
@@ -122,7 +123,8 @@ def run_command(
             own_session=not silent,
         )
         commands[process.pid] = only_tail
-    told, deadline = memoryview(stdin), time.monotonic() + timeout_s
+    told = memoryview(stdin)
+    deadline = time.monotonic() + timeout_s
     talk = _Conversation(process, told, deadline, keep, stop, only_tail)
     try:
         with process:
@@ -144,45 +146,6 @@ def run_command(
     said = bytes(talk.out[-keep:] if only_tail else talk.out), bytes(talk.err)
     ends = (talk.timed_out, talk.overflowed, talk.stopped)
     return CommandEnd(process.returncode, *said, *ends, timeout_s)
-
-
-class Answering:
-    """A command that stays and answers one question after another; it ends with us."""
-
-    def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
-        pipe = subprocess.PIPE
-        with guard:
-            self._process = spawn(
-                argv, cwd=cwd, env=env, stdin=pipe, stdout=pipe, own_session=False
-            )
-            commands[self._process.pid] = False
-
-    def ask(self, question: bytes, end: bytes, timeout_s: float) -> bytes | None:
-        """The answer without its `end`; None where there is none, and then it is closed."""
-        answer, process, deadline = bytearray(), self._process, time.monotonic() + timeout_s
-        if process.stdin is None or process.stdout is None:
-            return None
-        try:
-            process.stdin.write(question)  # which fits into a pipe
-            with selectors.DefaultSelector() as selector:
-                selector.register(process.stdout, selectors.EVENT_READ)
-                while not answer.endswith(end):
-                    ready = selector.select(max(0.0, deadline - time.monotonic()))
-                    chunk = os.read(process.stdout.fileno(), _CHUNK) if ready else b""
-                    answer += chunk
-                    if not chunk or len(answer) > MAX_OUTPUT:
-                        raise TimeoutError  # or it has ended, or says too much
-        except (OSError, ValueError):
-            self.close()
-            return None
-        return bytes(answer[: -len(end)])
-
-    def close(self) -> None:
-        process = self._process
-        with guard:
-            process.kill()
-            with process:  # its pipes are closed, its end is waited for
-                commands.pop(process.pid, None)
 
 
 def run_in_front(

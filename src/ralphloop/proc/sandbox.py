@@ -161,13 +161,15 @@ def plan(
 
 def listeners(network: Sequence[str]) -> list[tuple[str, str, int]]:
     """Each allowed name, the address it seems to have inside and its port; loopback is itself."""
-    found, next_number = [], 2
+    found = []
+    next_number = 2
     for address in network:
         host, _, port = address.rpartition(":")
         host = host.strip("[]")
         seen = "127.0.0.1" if host == "localhost" else host
         if not (seen.startswith("127.") or seen == "::1"):
-            seen, next_number = f"127.0.0.{next_number}", next_number + 1
+            seen = f"127.0.0.{next_number}"
+            next_number = next_number + 1
         found.append((host, seen, int(port)))
     return found
 

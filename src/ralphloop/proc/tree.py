@@ -66,7 +66,8 @@ def is_inside(run: str, supervisor: int, pid: int | None = None) -> bool:
     The mark may be taken out of an environment, but not out of those of all ancestors; and who
     loses its parents is adopted by the supervisor, in a session that is not the supervisor's.
     """
-    chief, proc = find_process(supervisor), find_process(pid or os.getpid())
+    chief = find_process(supervisor)
+    proc = find_process(pid or os.getpid())
     while proc is not None and proc.pid > 1:
         if mark_on(proc.pid).partition("/")[0] == run:
             return True
@@ -173,7 +174,8 @@ class ProcessTree:
         for number, patience in stages:
             deadline = time.monotonic() + patience
             told: set[tuple[int, float]] = set()
-            pause, is_last = 0.01, number == signal.SIGKILL
+            pause = 0.01
+            is_last = number == signal.SIGKILL
             while members := self.members(thorough=True):
                 for proc in members:
                     # A sandbox that is asked to end cuts off what still wants to say something.

@@ -84,11 +84,13 @@ class _Cutter:
 
 def build_prompt(parts: Parts, *, budget: int = DEFAULT_BUDGET) -> Prompt:
     """The rendered prompt; what did not fit is named in it and in `left_out`."""
-    cutter, own = _Cutter(budget), parts.instructions
+    cutter = _Cutter(budget)
+    own = parts.instructions
     told = own if own.strip() else DEFAULT_INSTRUCTIONS
     if parts.in_session:
         told = told.replace(_NO_MEMORY, _IN_SESSION)
-    boxed, explains_block = _BOXED if parts.boxed else "", "RALPH_STATUS" in own.upper()
+    boxed = _BOXED if parts.boxed else ""
+    explains_block = "RALPH_STATUS" in own.upper()
     rules = _joined([told, boxed, "" if explains_block else STATUS_SECTION])
     text = _joined([rules, *_sections(parts, cutter)]) + "\n"
     return Prompt(text=text, rules=len(rules), left_out=tuple(cutter.left_out))
@@ -106,7 +108,8 @@ what you leave in the work tree once its checks are green."""
 
 
 def _sections(parts: Parts, cutter: _Cutter) -> Iterator[str]:
-    spec, stories = parts.spec_name or "specification", parts.stories
+    spec = parts.spec_name or "specification"
+    stories = parts.stories
     about = (stories.project, stories.description) if stories else ()
     yield cutter.section("# Project", "project", "\n\n".join(filter(None, about)))
     yield cutter.section(f"# Specification ({spec})", spec, parts.spec, "spec")
@@ -136,7 +139,9 @@ def _sections(parts: Parts, cutter: _Cutter) -> Iterator[str]:
 
 def _story(story: Story, parts: Parts, cutter: _Cutter) -> Iterator[str]:
     yield f"# Your story: {_line(story.id)}: {_line(story.title)}"
-    stories, attempt, how_far = parts.stories, parts.state.attempts, []
+    stories = parts.stories
+    attempt = parts.state.attempts
+    how_far = []
     if stories is not None:
         has = agreeing(stories.passed, "has")
         how_far.append(f"{stories.passed} of {counted(stories.total, 'story')} {has} passed")

@@ -145,7 +145,8 @@ class Dialect:
 
     def plain_verdict(self, text: str, end: End) -> Verdict:
         """What plain output means: by a CLI's own error sentence, else by the exit code."""
-        text, complaint = text.strip(), first_complaint(end.stderr)
+        text = text.strip()
+        complaint = first_complaint(end.stderr)
         if end.exit_code in _NOT_FOUND:
             return Verdict(Outcome.STARTUP_ERROR, complaint or "command not found")
         if stopped := killed(end):
@@ -176,7 +177,8 @@ class Dialect:
 
     def call_began(self, call_id: str, name: str, arguments: Document) -> None:
         self.call_count += 1
-        name, summary = one_line(name, 80), summarise(arguments)
+        name = one_line(name, 80)
+        summary = summarise(arguments)
         self.calls[call_id[:_ID] or f"#{self.call_count}"] = ToolCall(name=name, summary=summary)
         if len(self.calls) > 50:
             del self.calls[next(iter(self.calls))]

@@ -123,7 +123,8 @@ class Claude(Dialect):
         return self.no_end(end, "a result")
 
     def _failed_result(self, result: Document) -> Verdict:
-        terminal, subtype = text_at(result, "terminal_reason"), text_at(result, "subtype")
+        terminal = text_at(result, "terminal_reason")
+        subtype = text_at(result, "subtype")
         startup = text_at(result, "startup_failure_reason")
         errors = listed(result.get("errors"), str)[:3]  # a diagnostic is for its makers
         errors = [text for text in errors if not text.startswith("[ede_diagnostic]")]
@@ -186,7 +187,8 @@ class Claude(Dialect):
     def _assistant(self, document: Document) -> None:
         message = document_at(document, "message")
         if document.get("is_api_error_message"):  # the CLI speaks: a request failed for good
-            self._api_error, self.retrying = document, False
+            self._api_error = document
+            self.retrying = False
             if info := document_at(document_at(document, "api_error_params"), "rate_limit_info"):
                 self._limit(info)
             return
@@ -199,12 +201,14 @@ class Claude(Dialect):
         if own and (model := short_text_of(message.get("model"))):
             self.model = model
         for block in documents_at(message, "content"):
-            kind, text = block.get("type"), text_at(block, "text")
+            kind = block.get("type")
+            text = text_at(block, "text")
             if kind == "text" and text and own:
                 self.words.say(text)
                 self.step("text", text)
             elif kind == "tool_use":
-                call_id, name = text_at(block, "id"), text_at(block, "name")
+                call_id = text_at(block, "id")
+                name = text_at(block, "name")
                 self.call_began(call_id, name, document_at(block, "input"))
 
     def _system(self, document: Document) -> None:
@@ -217,10 +221,12 @@ class Claude(Dialect):
             status = status_code_of(document.get("error_status"))
             what = f"{error or 'unknown'} ({status})" if status else error or "unknown"
             self.fatal_hint = one_line(what) if error in _FATAL_ERRORS else None
-            attempt, most = count_at(document, "attempt"), count_at(document, "max_retries")
+            attempt = count_at(document, "attempt")
+            most = count_at(document, "max_retries")
             self.step("retry", f"API: {what}, attempt {attempt} of {most}", ok=False)
         elif kind == "permission_denied":
-            call_id, tool = text_at(document, "tool_use_id"), text_at(document, "tool_name")
+            call_id = text_at(document, "tool_use_id")
+            tool = text_at(document, "tool_name")
             self.refused(call_id, tool)
             self.step("tool_result", f"{tool} refused: {text_at(document, 'message')}", ok=False)
         elif kind == "model_fallback":
@@ -229,7 +235,8 @@ class Claude(Dialect):
             self.step("status", "compacting the conversation")
 
     def _limit(self, info: Document) -> None:
-        kind, status = text_at(info, "rateLimitType")[:40], text_at(info, "status")
+        kind = text_at(info, "rateLimitType")[:40]
+        status = text_at(info, "status")
         told = islice(document_at(info, "unifiedWindows").items(), 10)
         windows = []
         for name, window in (*told, (kind, info)):
@@ -248,14 +255,16 @@ class Claude(Dialect):
 
     def _end_of_turn(self, document: Document) -> None:
         self._result = {key: value for key, value in document.items() if key != "result"}
-        self.result_seen, self.retrying = True, False
+        self.result_seen = True
+        self.retrying = False
         self._usage.reported(document)
         refused = document.get("stop_reason") == "refusal"  # its few tokens are no answer
         if count_at(document_at(document, "usage"), "output_tokens") and not refused:
             self.model_output = True
         for denial in documents_at(document, "permission_denials"):
             summary = summarise(document_at(denial, "tool_input"))
-            call_id, tool = text_at(denial, "tool_use_id"), text_at(denial, "tool_name")
+            call_id = text_at(denial, "tool_use_id")
+            tool = text_at(denial, "tool_name")
             self.refused(call_id, tool, summary)
         text = document.get("result")
         good = not _is_error(document)

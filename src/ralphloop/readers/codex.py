@@ -55,7 +55,9 @@ class Codex(Dialect):
         elif kind == "thread.started":
             self.session_id = short_text_of(document.get("thread_id")) or self.session_id
         elif kind == "turn.started":
-            self._turn_started, self.result_seen, self._turn_failed = True, False, False
+            self._turn_started = True
+            self.result_seen = False
+            self._turn_failed = False
         elif kind == "turn.completed":
             usage = document_at(document, "usage")
             cached = count_at(usage, "cached_input_tokens")
@@ -69,7 +71,8 @@ class Codex(Dialect):
             )
             self.words.last_is_final()
             self.answered()
-            self.result_seen, self._failure = True, None
+            self.result_seen = True
+            self._failure = None
             self.step("result", "turn completed", ok=True)
         elif kind == "turn.failed":
             message = text_at(document_at(document, "error"), "message")[:4_000]
@@ -98,7 +101,8 @@ class Codex(Dialect):
         if what in ("error", "user_message"):
             return
         self.answered()
-        self.result_seen, self._failure = False, None
+        self.result_seen = False
+        self._failure = None
         text = text_at(item, "text") if what == "agent_message" else ""
         if text and kind == "item.completed":
             self.words.say(text)

@@ -124,10 +124,12 @@ def concerns_login(reason: str) -> bool:
 def failure_verdict(message: str, status: int | None = None) -> Verdict:
     """What an error means by its status and its words; `error` where neither says."""
     message = message[:4_000]
-    table, by_status = _MESSAGES, Outcome.ERROR
+    table = _MESSAGES
+    by_status = Outcome.ERROR
     if status in _PASSING_STATUS or (status or 0) >= 500:
         # a 429 may hide a quota, a 500 is never about the key
-        table, by_status = _MESSAGES[:2], Outcome.TRANSIENT
+        table = _MESSAGES[:2]
+        by_status = Outcome.TRANSIENT
     elif status is not None:
         table = _MESSAGES[:5]
         by_status = _BY_STATUS.get(status, Outcome.ERROR)
@@ -184,11 +186,13 @@ def _from_clock(sentence: str, now: datetime) -> int | None:
         except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown here, or no zone at all
             zone = UTC
     here = now.astimezone(zone)
-    hour, minute = int(match["hour"] or 0), int(match["minute"] or 0)
+    hour = int(match["hour"] or 0)
+    minute = int(match["minute"] or 0)
     if half := (match["half"] or "").lower()[:1]:
         hour = hour % 12 + (12 if half == "p" else 0)
     if dated:
-        month, year = dated["month"].lower(), int(dated["year"] or here.year)
+        month = dated["month"].lower()
+        year = int(dated["year"] or here.year)
         if month not in _MONTHS:
             return None
         when = (year, _MONTHS.index(month) + 1, int(dated["day"]), hour, minute)

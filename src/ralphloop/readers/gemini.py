@@ -89,7 +89,8 @@ class Gemini(Dialect):
         elif kind == "tool_use":
             self.answered()
             self.words.forget_last()
-            call_id, name = text_at(document, "tool_id"), text_at(document, "tool_name")
+            call_id = text_at(document, "tool_id")
+            name = text_at(document, "tool_name")
             self.call_began(call_id, name, document_at(document, "parameters"))
         elif kind == "tool_result":
             call_id = text_at(document, "tool_id")
@@ -144,7 +145,8 @@ class Gemini(Dialect):
 
     def answered(self) -> None:
         super().answered()
-        self._complaint, self._is_severe = "", False
+        self._complaint = ""
+        self._is_severe = False
 
     def _end_message(self) -> None:
         if self.words.in_message:
@@ -152,12 +154,14 @@ class Gemini(Dialect):
 
     def _end(self, document: Document) -> None:
         """A result, or the one object that is the whole answer."""
-        self._result, self.result_seen = document, True
+        self._result = document
+        self.result_seen = True
         stats = document_at(document, "stats")
         self.model = _most_used(stats) or self.model
         if text_at(document, "type"):
             # `input` is what was not cached; the total also has the thoughts, billed as output.
-            prompt, cached = count_at(stats, "input_tokens"), count_at(stats, "cached")
+            prompt = count_at(stats, "input_tokens")
+            cached = count_at(stats, "cached")
             fresh = count_at(stats, "input") if "input" in stats else max(0, prompt - cached)
             output = count_at(stats, "output_tokens")
             self.used = Usage(

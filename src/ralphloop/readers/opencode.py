@@ -50,13 +50,16 @@ class Opencode(Dialect):
         self.session_id = self.session_id or session
         if session != self.session_id:
             return  # a subagent's
-        kind, part = text_at(document, "type"), document_at(document, "part")
+        kind = text_at(document, "type")
+        part = document_at(document, "part")
         if kind == "step_start":
             self.answered()  # printed when the answer begins; its parts follow only when complete
             self.words.end()
             self.words.nothing_is_final()
             self.words.forget_last()
-            self.result_seen, self._reason, self._error = False, "", {}
+            self.result_seen = False
+            self._reason = ""
+            self._error = {}
         elif kind == "text" and (text := text_at(part, "text")):
             self.answered()
             self.words.add(f"\n\n{text}" if self.words.in_message else text)
@@ -94,7 +97,8 @@ class Opencode(Dialect):
 
     def _tool_use(self, part: Document) -> None:
         self.answered()
-        state, call_id = document_at(part, "state"), text_at(part, "callID")
+        state = document_at(part, "state")
+        call_id = text_at(part, "callID")
         arguments = document_at(state, "input")
         name = text_at(part, "tool")
         wanted = text_at(arguments, "tool") if name == "invalid" else ""
@@ -107,7 +111,8 @@ class Opencode(Dialect):
         self.call_ended(call_id, ok=ok)
 
     def _verdict_on_error(self, end: End) -> Verdict:
-        name, data = text_at(self._error, "name"), document_at(self._error, "data")
+        name = text_at(self._error, "name")
+        data = document_at(self._error, "data")
         message = _message(self._error)
         if name in _NAMED_ERRORS:
             return Verdict(_NAMED_ERRORS[name], message)
@@ -133,7 +138,8 @@ def _of_step(part: Document) -> Usage:
     """One step's own; what the total has beyond input and cache is output, thoughts included."""
     tokens = document_at(part, "tokens")
     cache = document_at(tokens, "cache")
-    fresh, read = count_at(tokens, "input"), count_at(cache, "read")
+    fresh = count_at(tokens, "input")
+    read = count_at(cache, "read")
     written = count_at(cache, "write")
     output = count_at(tokens, "output")
     beyond = count_at(tokens, "total") - fresh - read - written

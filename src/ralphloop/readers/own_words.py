@@ -17,7 +17,8 @@ _MANY_PIECES = 1024
 class BoundedText:
     def __init__(self, head: int = HEAD, tail: int = TAIL) -> None:
         self.length = 0
-        self._room, self._most = head, tail
+        self._room = head
+        self._most = tail
         self._head: list[str] = []
         self._tail: list[str] = []
         self._size = 0  # of the tail
@@ -93,10 +94,12 @@ class OwnWords:
 
     def end(self) -> str:
         if self._open is not None:
-            self._last, self._last_number = self._open.value(), self._messages
+            self._last = self._open.value()
+            self._last_number = self._messages
             self._open = None
             self._search("".join(self._unread))
-            self._unread, self._unread_size = [], 0
+            self._unread = []
+            self._unread_size = 0
         return self._last
 
     def say(self, text: str) -> None:
@@ -113,11 +116,13 @@ class OwnWords:
     def forget_last(self) -> None:
         """The last message cannot be the final one any more: work followed it."""
         self.end()
-        self._last, self._last_number = "", None
+        self._last = ""
+        self._last_number = None
 
     def nothing_is_final(self) -> None:
         """What was final is not any more: the agent went on."""
-        self.final_text, self._final = None, None
+        self.final_text = None
+        self._final = None
 
     def finish_with(self, text: str) -> None:
         """The final message is `text`, which most often repeats the last one word for word."""
@@ -131,13 +136,15 @@ class OwnWords:
     def finish_with_foreign(self, text: str) -> None:
         """The final text was written by the CLI, not by the agent: shown, never a claim."""
         self.end()
-        self.final_text, self._final = _bounded(text), None
+        self.final_text = _bounded(text)
+        self._final = None
 
     def _search(self, text: str) -> None:
         """Note the block of a piece; one that is cut off never replaces a whole one beside it."""
         found = find_block(text)
         if found and not (found.truncated and self._status_in == self._messages):
-            self.status, self._status_in = found, self._messages
+            self.status = found
+            self._status_in = self._messages
 
 
 def _bounded(text: str) -> str:

@@ -86,7 +86,8 @@ class Reader:
                 for line in lines.split(b"\n"):
                     self._line(line, b"\n")
         self._hold(rest)
-        steps, self.dialect.steps = self.dialect.steps, []
+        steps = self.dialect.steps
+        self.dialect.steps = []
         return steps
 
     def finish(
@@ -98,7 +99,8 @@ class Reader:
             self._close_document()
         if self._document:
             self._give_up()
-        end, dialect = End(exit_code, stderr, now), self.dialect
+        end = End(exit_code, stderr, now)
+        dialect = self.dialect
         if self._accepted:
             dialect.words.end()
             verdict = dialect.verdict(end)
@@ -149,7 +151,8 @@ class Reader:
             self._emit_text(self._take_partial())
 
     def _take_partial(self) -> bytearray:
-        line, self._partial = self._partial, bytearray()
+        line = self._partial
+        self._partial = bytearray()
         return line
 
     def _line(self, line: Bytes, end: bytes) -> None:
@@ -211,7 +214,8 @@ class Reader:
 
     def _offer(self, value: object) -> bool:
         """Take a document, or those of an array, as events; False where nobody knows one."""
-        documents, before = listed(value, dict), self._accepted
+        documents = listed(value, dict)
+        before = self._accepted
         if isinstance(value, dict):
             documents = [value]
             # An answer may be showing this object, where it bears no mark of an agent.
@@ -258,7 +262,9 @@ class Reader:
         self._offer_or_keep(value, self._take_document())
 
     def _take_document(self) -> bytearray:
-        document, self._document, self._attempts = self._document, bytearray(), 0
+        document = self._document
+        self._document = bytearray()
+        self._attempts = 0
         return document
 
     def _give_up(self) -> None:

@@ -96,7 +96,9 @@ def parse_cases(lines: Iterator[bytes], place: str) -> Iterator[Case]:
 
 class CaseRun:
     def __init__(self, policy: Policy, *, agent: str = "auto", stories: CaseStories | None) -> None:
-        self._policy, self._agent, self._stories = policy, agent, stories
+        self._policy = policy
+        self._agent = agent
+        self._stories = stories
         self.state = RunState()
         self._passed = stories.passed if stories else 0
         self._clock = 0.0
@@ -111,7 +113,8 @@ class CaseRun:
             again = SecondChance(story=iteration.story)
             self.state = again.applied(self.state, self._policy)
         evidence = self._evidence(iteration)
-        known, name = self.state.story(iteration.story), iteration.story or "the story"
+        known = self.state.story(iteration.story)
+        name = iteration.story or "the story"
         story = model.Story(id=name, title=name, index=0) if evidence.trial is not None else None
         start = Start(state=known, story=story)
         ways = model.ProcessEnd.__struct_fields__
@@ -133,7 +136,8 @@ class CaseRun:
         given = msgspec.structs.asdict(iteration.evidence or CaseEvidence())
         word = given.pop("checks")
         ran = [one for one in model.CheckStatus if one == word]
-        total, current = self._stories.total if self._stories else 0, iteration.story or ""
+        total = self._stories.total if self._stories else 0
+        current = iteration.story or ""
         apart = sum(one.is_apart for name, one in self.state.stories.items() if name != current)
         others = total - self._passed - apart - 1  # of nothing is said what it waits for
         return model.Evidence(
@@ -161,7 +165,8 @@ def judge(case: Case, overrides: Mapping[str, object]) -> CaseResult:
         policy = msgspec.convert({**merged, "limits": limits}, type=Policy, strict=False)
     except msgspec.ValidationError as error:
         known = ", ".join((*Policy.__struct_fields__, *Limits.__struct_fields__))
-        hint, place = f"Known keys: {known}.", f"policy of {case.id}"
+        hint = f"Known keys: {known}."
+        place = f"policy of {case.id}"
         raise InputError(str(error), hint, place=place) from None
     run = CaseRun(policy, agent=case.agent or "auto", stories=case.stories)
     mismatches: list[Mismatch] = []
@@ -173,7 +178,8 @@ def judge(case: Case, overrides: Mapping[str, object]) -> CaseResult:
             got, agrees = _compare(key, expected, run.state, taken)
             if not agrees:
                 mismatches.append(Mismatch(iteration=number, key=key, expected=expected, got=got))
-    wrong, words = tuple(mismatches), tuple(decisions)
+    wrong = tuple(mismatches)
+    words = tuple(decisions)
     return CaseResult(id=case.id, ok=not wrong, mismatches=wrong, decisions=words)
 
 

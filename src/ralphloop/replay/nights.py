@@ -87,9 +87,11 @@ def replay(
         starts.append(fold.start(record))
     for late in changes:
         fold.change(late.change)
-    kept, differing = journal.story_states(run), {}
+    kept = journal.story_states(run)
+    differing = {}
     for name in dict.fromkeys((*kept, *fold.state.stories)):
-        was, now = kept.get(name, StoryState()), fold.state.story(name)
+        was = kept.get(name, StoryState())
+        now = fold.state.story(name)
         if (was.standing, was.grade, was.attempts) != (now.standing, now.grade, now.attempts):
             differing[name] = was, now
     return ReplayedNight(starts=tuple(starts), stories=differing)
@@ -111,7 +113,9 @@ class _Fold(msgspec.Struct):
             self.ended = None  # a person went on; those are the loop's own
 
     def start(self, record: IterationRecord) -> Rerun:
-        kept, state, why_not = record.record, self.state.story(record.story), ""
+        kept = record.record
+        state = self.state.story(record.story)
+        why_not = ""
         if self.ended is not None and self.ended.word is not ExitDecision.INTERRUPTED:
             why_not = f"the run would have ended: {self.ended.sentence}"
         elif record.story is not None and state.standing is not Standing.OPEN:
@@ -127,6 +131,7 @@ class _Fold(msgspec.Struct):
             head=record.head,
             agent=kept.agent,
             model=kept.model,
+            clocks=kept.clocks,
             prompt=kept.prompt,
             learning=kept.learning,
         )
@@ -155,7 +160,8 @@ def _result(kept: Iteration) -> Result:
 
 
 def _differences(record: IterationRecord, taken: Step) -> Iterator[str]:
-    kept, now = record.record, taken.iteration
+    kept = record.record
+    now = taken.iteration
     if kept.decision != now.decision:
         yield f"decision {kept.decision.sentence} → {now.decision.sentence}"
     if kept.verdict != now.verdict:
@@ -167,7 +173,8 @@ def _differences(record: IterationRecord, taken: Step) -> Iterator[str]:
         return
     for name in kept.analysis.__struct_fields__:
         # Left-out starts move the numbers of later ones; that is no difference.
-        was, is_now = getattr(kept.analysis, name), getattr(now.analysis, name)
+        was = getattr(kept.analysis, name)
+        is_now = getattr(now.analysis, name)
         if was != is_now and name not in ("iteration", "transition"):
             yield f"{name.replace('_', ' ')}: {was} → {is_now}"
 
@@ -194,7 +201,8 @@ def exported(run: str, policy: Policy, night: ReplayedNight) -> bytes:
     """One line for `ralph eval`; without names and words some expectations are out of reach."""
     names: dict[str, str] = {}
     first = night.starts[0].record.record if night.starts else Iteration()
-    total, passed = first.evidence.stories.total, first.evidence.stories.passed
+    total = first.evidence.stories.total
+    passed = first.evidence.stories.passed
     thresholds = msgspec.to_builtins(replace(policy, limits=Limits(), commits=True))
     case = Case(
         id=f"night-{run}",
@@ -216,7 +224,9 @@ def exported(run: str, policy: Policy, night: ReplayedNight) -> bytes:
 
 
 def _iteration(record: IterationRecord, names: dict[str, str]) -> CaseIteration:
-    kept, evidence, analysis = record.record, record.record.evidence, record.record.analysis
+    kept = record.record
+    evidence = record.record.evidence
+    analysis = record.record.analysis
     given = kept.asked is not None and kept.asked.status is not None  # the block that claims it
     statuses = [str(check.status) for check in evidence.checks or ()]
     last_status = statuses[-1] if statuses else None

@@ -169,7 +169,8 @@ def run_confined(
     write: Sequence[str] = (),
 ) -> CommandEnd:
     """Run the command of a check in its box, with its deadline; 127: it could not be started."""
-    argv, env = list(check.argv), os.environ if env is None else env
+    argv = list(check.argv)
+    env = os.environ if env is None else env
     try:
         if check.box is not None:
             argv, env = check.box.start(argv, cwd, env, write=write)
@@ -194,7 +195,8 @@ def run_confined(
 
 
 def _result(check: Check, ended: CommandEnd, how: Reporting, took_s: float) -> CheckResult:
-    text, secrets = reports.plain_text(ended.stdout), secret_values(how.env)
+    text = reports.plain_text(ended.stdout)
+    secrets = secret_values(how.env)
     if how.scratch in text:  # lines that name our own files
         text = "".join(line for line in text.splitlines(True) if how.scratch not in line)
     status = CheckStatus.PASSED if ended.returncode == 0 else CheckStatus.FAILED
@@ -209,7 +211,9 @@ def _result(check: Check, ended: CommandEnd, how: Reporting, took_s: float) -> C
         elif not results:
             status = CheckStatus.FAILED
             why = _without_tests(check.argv, how.root, ended.returncode)
-    report, counts, failed = reports.tally(results), reports.read_counts(text), tuple[str, ...]()
+    report = reports.tally(results)
+    counts = reports.read_counts(text)
+    failed = tuple[str, ...]()
     if status is CheckStatus.FAILED:
         named = islice(dict.fromkeys(reports.failures(results)), reports.MAX_NAMES)
         failed = tuple(named) or reports.failing_tests(text)
@@ -328,7 +332,8 @@ def compare(
     """
     red = {result.name: result for result in baseline if result.status is CheckStatus.FAILED}
     since = {result.name: result for result in newest}
-    green, tolerated = list[str](), list[CheckResult]()
+    green = list[str]()
+    tolerated = list[CheckResult]()
     for result in now:
         earlier = red.get(result.name)
         if earlier is None:

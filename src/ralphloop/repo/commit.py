@@ -40,7 +40,13 @@ from ralphloop.repo.git import (
     printable,
 )
 from ralphloop.repo.reports import plain_text
-from ralphloop.repo.work_tree import OwnFiles, Repository, is_name, patiently, wait_for_locks
+from ralphloop.repo.work_tree import (
+    OwnFiles,
+    Repository,
+    is_name,
+    run_retrying_on_lock,
+    wait_for_locks,
+)
 from ralphloop.room import read_regular
 from ralphloop.text.plain import one_line
 
@@ -337,7 +343,7 @@ def _stage(repo: Repository, entries: Iterable[StatusEntry]) -> _Staged:
     if here:
         args = ("add", "--all", *PATHSPECS_ON_STDIN)
         specs = literal_pathspecs(here)
-        ended = patiently(repo, git, *args, stdin=specs)
+        ended = run_retrying_on_lock(repo, git, *args, stdin=specs)
         if ended.returncode != 0 and b"sparse" in ended.stderr:
             ended = git.attempt("add", "--sparse", *args[1:], stdin=specs)
         if ended.returncode != 0:
@@ -360,7 +366,7 @@ def take_from_index(repo: Repository, paths: Iterable[str]) -> None:
     if not gone:
         return
     args = ("update-index", "--force-remove", "-z", "--stdin")
-    ended = patiently(repo, repo.git.writing(), *args, stdin=gone)
+    ended = run_retrying_on_lock(repo, repo.git.writing(), *args, stdin=gone)
     if ended.returncode != 0:
         raise failure(args, ended)
 
@@ -395,9 +401,9 @@ def _try(repo: Repository, message: str, only: _Staged) -> tuple[CommandEnd, str
         elif only:
             named = only.keys() - _behind_links(repo, only)
             args += ["--only", *PATHSPECS_ON_STDIN]
-            ended = patiently(repo, git, *args, stdin=literal_pathspecs(named))
+            ended = run_retrying_on_lock(repo, git, *args, stdin=literal_pathspecs(named))
         else:
-            ended = patiently(repo, git, *args)
+            ended = run_retrying_on_lock(repo, git, *args)
         is_done = ended.returncode == 0 and not ended.timed_out
         hook = "" if is_done else _failed_hook(Path(place, "trace"))
     said = redact(plain_text(ended.stderr + b"\n" + ended.stdout)).strip()
@@ -431,7 +437,7 @@ def _commit_index(
         states = sorted(only.items(), key=lambda one: not one[1].startswith(_NOTHING))
         lines = (f"{state}\t".encode() + os.fsencode(path) for path, state in states)
         git.run("update-index", "-z", "--index-info", stdin=nul_ended(lines))
-        ended = patiently(repo, git, *args)
+        ended = run_retrying_on_lock(repo, git, *args)
         if not _takes_back(repo, git, base):
             return ended
 

@@ -88,7 +88,8 @@ def split(
     code: list[Change] = []
     mixed: list[Mixed] = []
     for change in changes:
-        path, sides = change.path, (change.before, change.after)
+        path = change.path
+        sides = (change.before, change.after)
         old, new = (contents.get(name or "") for name in sides)
         obeyed = found is not None and (
             found.runner.obeys(path)
@@ -168,7 +169,8 @@ def obstacle(measure: Snapshotter, changes: Sequence[Change]) -> str:
     if len(changes) > MOST_PATHS:
         return f"more than {MOST_PATHS:,} files changed"
     names = {name for change in changes for name in (change.before, change.after) if name}
-    kept, paths = measure.kept(names), {change.path for change in changes}
+    kept = measure.kept(names)
+    paths = {change.path for change in changes}
     for change in changes:
         path = printable(change.path)
         if not kept.issuperset(filter(None, (change.before, change.after))):

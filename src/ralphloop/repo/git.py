@@ -64,7 +64,6 @@ _QUIET = {
     "LC_ALL": "C",
     "LANGUAGE": "",
 }
-HELD_OPEN = "ralph.held=true"  # a setting of nobody's, to be known by
 _ALWAYS = ("core.quotepath=off", "core.fsmonitor=false")
 # What runs filters of the work tree although it only reads: they are confined as hooks are.
 _MAY_START = (("status",), ("hash-object",), ("diff",))
@@ -140,7 +139,8 @@ class Git(msgspec.Struct, frozen=True, dict=True):
         box = self.box if args[:1] in _MAY_START or not self.read_only else None
         timeout_s = timeout_s or (READ_TIMEOUT_S if self.read_only else WRITE_TIMEOUT_S)
         try:
-            argv, env = self.command(*args), self.environment if box is None else self.inherited
+            argv = self.command(*args)
+            env = self.environment if box is None else self.inherited
             if box is not None:
                 # Where variables of ours let git write: a record, an index of our own.
                 named = filter(None, map(self.env.get, ("GIT_TRACE2_EVENT", "GIT_INDEX_FILE")))

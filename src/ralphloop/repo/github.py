@@ -27,12 +27,18 @@ from ralphloop.redaction import redact, secret_values
 from ralphloop.repo.git import ANYHOW, Git, failure, first_lines
 from ralphloop.text.plain import clean, counted, one_line
 
-_TIMEOUT_S, _PUSH_TIMEOUT_S, _LARGEST = 60.0, 900.0, 8 * 1024 * 1024
-_MOST_ISSUES, _MOST_COMMENTS = 20, 30
-_LONGEST_TEXT, _LONGEST_COMMENT, _LONGEST_IN_ALL = 20_000, 4_000, 80_000
+_TIMEOUT_S = 60.0
+_PUSH_TIMEOUT_S = 900.0
+_LARGEST = 8 * 1024 * 1024
+_MOST_ISSUES = 20
+_MOST_COMMENTS = 30
+_LONGEST_TEXT = 20_000
+_LONGEST_COMMENT = 4_000
+_LONGEST_IN_ALL = 80_000
 _PLAIN = {"GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "NO_COLOR": "1"}
 _NOT_HERE = {"GH_REPO", "GH_HOST", "GH_DEBUG", "GH_FORCE_TTY", "DEBUG", "CLICOLOR_FORCE"}
-_OWN, _REST = r"(?:[^@/]{1,200}@)?", r"([\w.-]{1,100})/([\w.-]{1,100}?)(?:\.git)?/?"
+_OWN = r"(?:[^@/]{1,200}@)?"
+_REST = r"([\w.-]{1,100})/([\w.-]{1,100}?)(?:\.git)?/?"
 _PORT = r"(?::\d{1,5}/|:/?|/)"
 _ADDRESS = re.compile(rf"(?=\w+://|[^/]*:)(?:\w+://)?{_OWN}([\w.-]{{2,200}}){_PORT}{_REST}")
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -181,7 +187,8 @@ def offer(git: Git, remote: str, source: str, run: str, base: str, kept: Collect
     """Look at both sides; raises where a plain push would not do, or nothing would come of it."""
     found = git.attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{source}^{{commit}}")
     if found.returncode:  # lanes take it away once the checkout has all of it
-        source, found = git.line("branch", "--show-current"), git.attempt("rev-parse", "HEAD")
+        source = git.line("branch", "--show-current")
+        found = git.attempt("rev-parse", "HEAD")
         mine = ("--fixed-strings", f"--grep=Ralph-Run: {run}", "--format=%H", "HEAD", "--")
         if not source or not git.attempt("log", "-1", *mine).stdout:
             raise RepositoryError(f"the branch of run {run} is no longer here", "git branch")
@@ -284,7 +291,8 @@ def issues_as_text(
         if not (issues := [one for one in listed if one.pull_request is None]):
             raise UsageError(f"no open issue of {place} has the label {label[:60]!r}")
         found += issues
-    parts, room = [], _LONGEST_IN_ALL
+    parts = []
+    room = _LONGEST_IN_ALL
     for issue in list({one.number: one for one in found}.values())[:_MOST_ISSUES]:
         told = redact("\n\n".join(_telling(place, issue)), secret_values(os.environ))
         parts.append(told if len(told) <= room else f"{told[:room]}\n\n(cut here for length)")

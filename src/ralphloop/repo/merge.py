@@ -49,7 +49,8 @@ class _Lines(Value, kw_only=True):
 def merged(repo: Repository, base: str, landed: str, own: str, labels: Labels) -> Merged:
     """The tree of `landed` with what `own` changed since `base`; all three are commits or trees."""
     found = plan(changes(repo.git, base, landed), changes(repo.git, base, own))
-    puts, conflicts = dict(found.puts), list(found.conflicts)
+    puts = dict(found.puts)
+    conflicts = list(found.conflicts)
     with scratch_index(repo, landed) as git:
         for one in found.contents:
             lines = _both(repo.git, one, labels)

@@ -51,7 +51,9 @@ class Reporting:
         select: str,
     ) -> None:
         found = found or unknown(argv)
-        self.began, self.root, self.scratch = time.time(), root, scratch
+        self.began = time.time()
+        self.root = root
+        self.scratch = scratch
         self.runner, self.env = found.runner, dict(os.environ)
         self.report = _own_report(found, root) or f"{scratch}/report"  # the file it is to write
         if apart and found.callable:
@@ -65,7 +67,8 @@ class Reporting:
             return
         if only is not None:
             self.env[_FILES] = json.dumps(list(only))
-        ours, runner = str(REPORTERS), self.runner
+        ours = str(REPORTERS)
+        runner = self.runner
         words = {"report": self.report, "reporters": ours, "scratch": scratch, "name": select}
         told = (runner.env, runner.apart if apart else {}, runner.select if select else {})
         for name, value in chain.from_iterable(it.items() for it in told):
@@ -108,7 +111,8 @@ def _filled(value: str, words: Mapping[str, str]) -> str:
 
 def _own_report(found: FoundRunner, root: Path) -> str:
     """The file that the user's command line has it report to."""
-    option, words = found.runner.report_option, found.argv[found.first :]
+    option = found.runner.report_option
+    words = found.argv[found.first :]
     if not option:
         return ""
     for number, word in enumerate(words):
@@ -140,7 +144,8 @@ class PlacedTest(Value, kw_only=True):
 
 def canary(found: FoundRunner, tests: Iterable[str], root: Path) -> PlacedTest | None:
     """A canary beside one of these tests; None where the runner has none, or nowhere to put it."""
-    runner, home = found.runner, _home(found, tests, root)
+    runner = found.runner
+    home = _home(found, tests, root)
     if not runner.canary or home is None:
         return None
     letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(14))
@@ -200,7 +205,8 @@ def _imports(text: str, suffix: str, root: Path) -> Iterator[str]:
                 names |= dict.fromkeys(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 names[node.module or ""] = None
-    places, ours = (root, root / "src", root / "lib"), list[str]()
+    places = (root, root / "src", root / "lib")
+    ours = list[str]()
     for name in filter(None, names):
         top = name.partition(".")[0]
         if any((it / top).is_dir() or (it / f"{top}.py").is_file() for it in places):

@@ -13,26 +13,23 @@ conversions (line endings) are not.
 import hashlib
 import itertools
 import os
-import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from ralphloop.atomic import is_alive
 from ralphloop.core.model import Value
-from ralphloop.core.own_work import PathEntry
 from ralphloop.errors import RepositoryError
-from ralphloop.proc.run import Answering
-from ralphloop.repo.git import HELD_OPEN, Git, nul_ended
+from ralphloop.repo.git import Git, nul_ended
 from ralphloop.repo.inner import GITLINK, gitlinks, quoted_place, without_filters
+from ralphloop.repo.sorting import Files, StoredFile
 from ralphloop.repo.work_tree import OwnFiles, Repository
 from ralphloop.room import cannot_write, claim
 
 UPDATE_TIMEOUT_S = 600.0
-_ASK_TIMEOUT_S = 30.0
-_MOST_ASKED = 500
 _CONFIG = (
     f"core.hooksPath={os.devnull}",
     "core.splitIndex=false",
@@ -45,8 +42,16 @@ _CONFIG = (
 _USERS_OWN = ("~/.gitconfig", "~/.config/git/config", "~/.config/git/ignore")
 
 _numbers = itertools.count()
-_DIRECTORY = b"40000"
-_Leaf = tuple[bytes, bytes]  # mode and name of an object
+
+
+class TreeEntry(NamedTuple):
+    """A file of a tree, by the name of its content."""
+
+    mode: bytes
+    name: bytes
+
+
+_NAME_LENGTHS = {"sha1": 40, "sha256": 64}
 _Stamps = tuple[tuple[int, int, int] | None, ...]
 
 
@@ -72,8 +77,6 @@ class PrivateIndex:
         self._own = own
         self._state: IndexState | None = None
         self.git = self._reading(())
-        self._held: dict[tuple[str, ...], tuple[Answering, int]] = {}
-        self._trees: dict[str, bytes] = {}  # directories that were looked at or made
         self._premise_files = (
             str(repo.git_dir / "info" / "sparse-checkout"),
             str(repo.common_dir / "info" / "exclude"),
@@ -144,96 +147,35 @@ class PrivateIndex:
             if is_dead or leftover.name.startswith(self.path.name):
                 leftover.unlink(missing_ok=True)
         self._state = None
-        self._trees.clear()
-        self._let_go()
 
-    def with_files(self, tree: str, changed: Mapping[bytes, tuple[bytes, bytes] | None]) -> str:
+    def with_files(self, tree: str, changed: Files) -> str:
         """A tree with other files at some paths, or none; the index stays as it is."""
-        kind = self._repo.object_format
-        leaves = {
-            path: new and (new[0], bytes.fromhex(store_object(self._store, kind, new[1])))
-            for path, new in changed.items()
-        }
-        return self._grafted(tree, leaves) or store_object(self._store, kind, b"", b"tree")
+        import tempfile  # few trees hold what cannot be read
 
-    def with_entries(self, tree: str, changed: Mapping[str, PathEntry | None]) -> str:
+        entries: dict[bytes, TreeEntry | None] = dict.fromkeys(changed)
+        with tempfile.TemporaryDirectory(dir=self._store.parent, prefix="git-tree-") as place:
+            blobs = store_contents(self.git, [new for new in changed.values() if new], Path(place))
+        for path, new in changed.items():
+            if new is not None:
+                entries[path] = TreeEntry(new.mode, blobs[new.content])
+        return self.with_entries(tree, entries)
+
+    def with_entries(self, tree: str, changed: Mapping[bytes, TreeEntry | None]) -> str:
         """The same with contents that are stored already, by their names."""
-        leaves = {
-            os.fsencode(path): (new.mode.encode(), bytes.fromhex(new.content)) if new else None
-            for path, new in changed.items()
-        }
-        made = self._grafted(tree, leaves)
-        return made or store_object(self._store, self._repo.object_format, b"", b"tree")
+        import tempfile
 
-    def _grafted(self, tree: str, leaves: Mapping[bytes, _Leaf | None]) -> str:
-        """The same for one directory and what is below it; empty where nothing is left there."""
-        entries, below = self._entries(tree), dict[bytes, dict[bytes, _Leaf | None]]()
-        for path, leaf in leaves.items():
-            name, slash, rest = path.partition(b"/")
-            if slash:
-                below.setdefault(name, {})[rest] = leaf
-            elif leaf is None:
-                entries.pop(name, None)
-        for name, inner in below.items():
-            mode, old = entries.pop(name, (b"", b""))
-            if new := self._grafted(old.hex() if mode == _DIRECTORY else "", inner):
-                entries[name] = _DIRECTORY, bytes.fromhex(new)
-        entries |= {path: leaf for path, leaf in leaves.items() if leaf and b"/" not in path}
-        # Git sorts directories as if their names ended in a slash.
-        order = sorted(entries, key=lambda name: name + b"/" * (entries[name][0] == _DIRECTORY))
-        content = b"".join(b"%s %s\0%s" % (entries[it][0], it, entries[it][1]) for it in order)
-        if not content:
-            return ""
-        made = store_object(self._store, self._repo.object_format, content, b"tree")
-        self._trees[made] = content
-        return made
-
-    def _entries(self, tree: str) -> dict[bytes, _Leaf]:
-        if tree and tree not in self._trees:
-            question = (b"%s\n" % tree.encode(), "cat-file", "--batch")
-            answer = self.ask(*question, echo=b"%s missing\n") or b""
-            told, _, content = answer.removesuffix(b"\n").partition(b"\n")
-            if told != b"%s tree %d" % (tree.encode(), len(content)):
-                raise RepositoryError(f"the tree {tree} cannot be read")
-            self._trees[tree] = content
-        content, at, found = self._trees.get(tree, b""), 0, dict[bytes, _Leaf]()
-        length = 32 if self._repo.object_format == "sha256" else 20
-        while at < len(content):
-            end = content.index(b"\0", at) + 1
-            mode, name = content[at : end - 1].split(b" ", 1)
-            at = end + length
-            found[name] = mode, content[end:at]
-        return found
-
-    def ask(self, question: bytes, *args: str, echo: bytes = b"%s\n") -> bytes | None:
-        """The answer of a command that is held open for more; None where it fails.
-
-        `echo` is what it says of a line that names no object.
-        """
-        held, times = self._held.pop(args, (None, 0))
-        mark = b"end " + os.urandom(8).hex().encode()
-        with suppress(OSError):
-            if held is None:
-                argv = self.git.command("-c", HELD_OPEN, *args)
-                held = Answering(argv, cwd=self.git.cwd, env=self.git.environment)
-            answer = held.ask(b"%s%s\n" % (question, mark), echo % mark, _ASK_TIMEOUT_S)
-            if answer is not None and times < _MOST_ASKED:
-                self._held[args] = held, times + 1
-            else:
-                held.close()  # it forgets nothing that it was asked about
-            if answer is not None:
-                return answer
-        # It cannot be held open, or somebody has ended it meanwhile.
-        ended = self.git.attempt(*args, stdin=question)
-        is_whole = ended.returncode == 0 and not (ended.overflowed or ended.timed_out)
-        return ended.stdout if is_whole else None
-
-    def _let_go(self) -> None:
-        while self._held:
-            self._held.popitem()[1][0].close()
-
-    def __del__(self) -> None:
-        self._let_go()
+        with tempfile.TemporaryDirectory(dir=self._store.parent, prefix="git-tree-") as place:
+            git = self.git.adapted(env={"GIT_INDEX_FILE": f"{place}/index"})
+            git.run("read-tree", tree or "--empty")
+            # With these words git takes a path out.
+            gone = TreeEntry(b"0", b"0" * _NAME_LENGTHS[self._repo.object_format])
+            lines = []
+            for path, new in changed.items():
+                entry = new or gone
+                lines.append(b"%s %s\t%s" % (entry.mode, entry.name, path))
+            given = nul_ended(lines)
+            git.run("update-index", "-z", "--replace", "--index-info", stdin=given)
+            return git.line("write-tree", "--missing-ok")
 
     def _reading(self, filters: tuple[str, ...], *, has_submodules: bool = False) -> Git:
         """Git that reads the user's objects and writes only ours."""
@@ -296,22 +238,16 @@ def blob_name(object_format: str, content: bytes) -> str:
     return hashlib.new(object_format, body, usedforsecurity=False).hexdigest()
 
 
-def store_object(store: Path, object_format: str, content: bytes, kind: bytes = b"blob") -> str:
-    """Write a loose object; cheaper than a process for each."""
-    body = b"%s %d\0%s" % (kind, len(content), content)
-    name = hashlib.new(object_format, body, usedforsecurity=False).hexdigest()
-    directory = f"{store}/{name[:2]}"
-    target = f"{directory}/{name[2:]}"
-    # Not by `pathlib`: this is done for every changed file and every directory above it.
-    if not os.path.exists(target):  # noqa: PTH110
-        if not os.path.isdir(directory):  # noqa: PTH112
-            os.makedirs(directory, exist_ok=True)  # noqa: PTH103
-        # A name nobody can foresee: an agent may know what it wrote, and where we keep that.
-        temporary = f"{target}.{os.urandom(8).hex()}"
-        with open(temporary, "xb") as file:  # noqa: PTH123
-            file.write(zlib.compress(body, 1))
-        os.replace(temporary, target)  # noqa: PTH105
-    return name
+def store_contents(git: Git, files: Iterable[StoredFile], room: Path) -> dict[bytes, bytes]:
+    """Keep these contents as objects; the name of each."""
+    contents = list(dict.fromkeys(file.content for file in files))
+    paths = [room / str(number) for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+    asked = "".join(f"{path}\n" for path in paths).encode()
+    args = ("hash-object", "-w", "--no-filters", "--stdin-paths")
+    names = git.run(*args, stdin=asked).split() if paths else []
+    return dict(zip(contents, names, strict=True))
 
 
 def make_directory(directory: Path) -> None:

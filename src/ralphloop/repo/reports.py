@@ -107,7 +107,8 @@ def read_junit(paths: Iterable[Path]) -> Results | None:
                 case = Located.fromelem(found)  # type: ignore[no-untyped-call]
                 name, row = _junit_name(case.file or "", case.classname or "", case.name or "")
                 kinds = {type(result): result for result in reversed(case.result)}
-                ended, said = "skipped" if junit.Skipped in kinds else "passed", ""
+                ended = "skipped" if junit.Skipped in kinds else "passed"
+                said = ""
                 if wrong := kinds.get(junit.Failure) or kinds.get(junit.Error):
                     words = wrong.message or wrong.type or wrong.text or ""
                     ended, said = _failed(words)
@@ -167,7 +168,8 @@ def read_go(text: str) -> Results:
         if found := _GO_RESULT.match(line):
             waiting[found[2]] = _GO[found[1]]
         elif found := _GO_PACKAGE.match(line):
-            package, rest = found[1], found[2] or ""
+            package = found[1]
+            rest = found[2] or ""
             parents = {name.rpartition("/")[0] for name in waiting}
             rows = {name: ended for name, ended in waiting.items() if name not in parents}
             for name, ended in rows.items():
@@ -188,7 +190,9 @@ _DOC_LINE = LazyRegex(r" \(line \d+\)$")
 
 def read_cargo(text: str) -> Results:
     """`cargo test` and `cargo nextest run`, which name every test behind its binary."""
-    done, again, binary = Results(), set[tuple[str, str]](), ""
+    done = Results()
+    again = set[tuple[str, str]]()
+    binary = ""
     for line in text.splitlines():
         if found := _CARGO_BINARY.match(line):
             binary = found[1] or f"{found[2]} (doc)"

@@ -86,7 +86,8 @@ class FoundRunner(Value, frozen=True, kw_only=True):
 
     def loads(self, root: Path) -> Iterator[str]:
         """What its settings have it load beside the tests: set-up files and plugins, by name."""
-        runner, texts = self.runner, [shlex.join(self.argv)]
+        runner = self.runner
+        texts = [shlex.join(self.argv)]
         for path in (path for name in runner.settings for path in sorted(root.glob(name))):
             text = _on_disk(root, path.name)
             texts += _PLUGINS.findall(text) if path.suffix == ".py" else [text]
@@ -102,7 +103,8 @@ class FoundRunner(Value, frozen=True, kw_only=True):
 
     def apart(self, paths: Sequence[str] | None, root: Path) -> tuple[str, ...]:
         """The call by itself, going on after failures, for these files if it can be told."""
-        runner, own = self.runner, self.argv[self.first :]
+        runner = self.runner
+        own = self.argv[self.first :]
         if not paths or runner.only not in ("arguments", "packages"):
             return (*self.argv[: self.first], *runner.early, *own, *runner.last)
         kept = [  # without those that name what to run
@@ -137,7 +139,8 @@ def unknown(argv: Sequence[str]) -> FoundRunner:
 
 def changed_scripts(argv: Sequence[str], old: Read, new: Read) -> Iterator[str]:
     """What was done to the files that decide what a command does, in words."""
-    before, now = _Search(old), _Search(new)
+    before = _Search(old)
+    now = _Search(new)
     for search in (before, now):
         list(search.calls(tuple(argv)))
     for file, text in before.texts.items():
@@ -200,7 +203,8 @@ class _Search(msgspec.Struct):
         scripts: tuple[str, ...] = (),
     ) -> Iterator[FoundRunner]:
         """Every runner that a command calls, by itself or in scripts that it runs."""
-        given, at = dict(env or {}), 0
+        given = dict(env or {})
+        at = 0
         while at < len(argv):  # what stands before the command, and sets its environment
             if assigned := _ASSIGNMENT.fullmatch(argv[at]):
                 given[assigned[1]] = assigned[2]
@@ -224,7 +228,8 @@ class _Search(msgspec.Struct):
 
     def _executed(self, argv: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         """The shell scripts that a command executes, each with the file it stands in, if any."""
-        program, rest = PurePosixPath(argv[0]).name, argv[1:]
+        program = PurePosixPath(argv[0]).name
+        rest = argv[1:]
         if program in _SHELLS:
             for word, value in zip_longest(rest, rest[1:]):
                 if not word.startswith("-"):
@@ -259,7 +264,8 @@ class _Search(msgspec.Struct):
             return
         recipes = _makefile(self.look(file))
         wanted = [word for word in words if not word.startswith("-") and "=" not in word]
-        waiting, seen = wanted or list(recipes)[:1], set[str]()
+        waiting = wanted or list(recipes)[:1]
+        seen = set[str]()
         while waiting:
             name = waiting.pop(0)
             if name in seen or name not in recipes:
@@ -286,7 +292,8 @@ def _called(argv: tuple[str, ...]) -> tuple[KnownRunner, int] | None:
     starts = head in _STARTERS or _PYTHON.fullmatch(head)
     calls = [(runner, call.split()) for runner in known_runners() for call in runner.calls]
     for at in range(min(len(argv), _MOST_WORDS) if starts else 1):
-        name, rest = PurePosixPath(argv[at]).name, argv[at + 1 :]
+        name = PurePosixPath(argv[at]).name
+        rest = argv[at + 1 :]
         for runner, (first, *more) in calls:
             if first != (argv[at] if first.startswith("-") else name):
                 continue

@@ -37,7 +37,7 @@ from ralphloop.repo.git import (
 )
 from ralphloop.repo.private_git import update_index
 from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter, changes_between
-from ralphloop.repo.work_tree import OwnFiles, Repository, patiently, wait_for_locks
+from ralphloop.repo.work_tree import OwnFiles, Repository, run_retrying_on_lock, wait_for_locks
 
 LARGEST_SAVED_FILE = 100 * 1024 * 1024
 _AS_A_PATCH = tuple(  # of a commit, or of what lies between two
@@ -152,7 +152,7 @@ class Aside(msgspec.Struct):
         The work tree was clean when the run began, so nothing that is staged is anybody else's.
         """
         args = ("reset", "--quiet", *self.repo.only)
-        ended = patiently(self.repo, self.repo.git.writing(), *args)
+        ended = run_retrying_on_lock(self.repo, self.repo.git.writing(), *args)
         if ended.returncode != 0:
             raise failure(args, ended)
 
@@ -217,7 +217,8 @@ def return_saved(repo: Repository, ref: str) -> str:
     patch = repo.git.attempt(*_AS_A_PATCH, ref)
     if patch.returncode or patch.timed_out or patch.overflowed:
         return "it cannot be read"
-    git, apply = repo.git.writing(), ("apply", "--whitespace=nowarn")
+    git = repo.git.writing()
+    apply = ("apply", "--whitespace=nowarn")
     there = git.attempt(*apply, "--reverse", "--check", stdin=patch.stdout)
     if there.returncode == 0:
         return ""  # nobody took it away
@@ -360,7 +361,8 @@ def bring_back(
     listed = repo.git.line("worktree", "list", "--porcelain").splitlines()
     if f"branch refs/heads/{branch}" in listed:
         return None  # another work tree stands on it: its files would no longer fit
-    head, tip = repo.head(), repo.commit_of(f"refs/heads/{branch}")
+    head = repo.head()
+    tip = repo.commit_of(f"refs/heads/{branch}")
     base = tip or before.head
     if head and (not base or repo.git.contains(head, base)):
         _stand_on(repo, branch, head, tip)
@@ -387,7 +389,9 @@ def bring_back(
 
 
 def _stand_on(repo: Repository, branch: str, commit: str, tip: str) -> None:
-    git, ref, why = repo.git.writing(), f"refs/heads/{branch}", f"ralph: back on {branch}"
+    git = repo.git.writing()
+    ref = f"refs/heads/{branch}"
+    why = f"ralph: back on {branch}"
     git.run("update-ref", "-m", why, ref, commit, tip or "0" * len(commit))
     git.run("symbolic-ref", "-m", why, "HEAD", ref)
 

@@ -23,7 +23,7 @@ from ralphloop.errors import RepositoryError
 from ralphloop.repo import private_git, sorting
 from ralphloop.repo.git import STATUS_ARGS, Git, StatusReport, parse_status, printable
 from ralphloop.repo.inner import with_inner_changes
-from ralphloop.repo.work_tree import OwnFiles, Repository, is_name, never_progress, project_prefix
+from ralphloop.repo.work_tree import OwnFiles, Repository, never_progress, project_prefix
 
 MAX_NAMED = 500
 MAX_TEXT = 1024 * 1024
@@ -106,7 +106,8 @@ class Snapshotter:
         if before.tree == after.tree:
             return ChangedFiles(insertions=0, deletions=0), ()
         changes, counts = self._compared(before, after)
-        changed, paths = ChangedFiles(count=len(changes)), [change.path for change in changes]
+        changed = ChangedFiles(count=len(changes))
+        paths = [change.path for change in changes]
         if counts is not None:
             plus, minus = (sum(int(n[at]) for n in counts if n[at] != b"-") for at in (0, 1))
             changed = ChangedFiles(count=len(changes), insertions=plus, deletions=minus)
@@ -133,9 +134,11 @@ class Snapshotter:
         """Every path that differs, and the new and old lines of each where counting is quick."""
         if self._differing <= _MAX_COUNTED_LINES_IN:
             how = ("--numstat", "--no-ext-diff", "--no-textconv")
-            if (said := self._asked(before.tree, after.tree, *how)) is not None:
+            ended = self.git().attempt(*_RAW, *how, before.tree, after.tree)
+            is_whole = not (ended.overflowed or ended.timed_out)
+            if ended.returncode == 0 and is_whole:
                 # All raw records come first, a path behind each; then one field for each path.
-                fields = said.split(b"\0")
+                fields = ended.stdout.split(b"\0")
                 raw = 2 * sum(field.startswith(b":") for field in fields[0::2])
                 counts = [field.split(b"\t", 2)[:2] for field in fields[raw:] if field]
                 return _raw_changes(fields[:raw]), counts
@@ -146,7 +149,8 @@ class Snapshotter:
         """The same moment; where what we kept of it was deleted, the commit it stood on."""
         if self.has(moment.tree):
             return moment
-        tree, ours = "", dict[bytes, None]()
+        tree = ""
+        ours = sorting.Files()
         if head := moment.head:
             tree = self.git().line("rev-parse", f"{head}^{{tree}}")
             paths = self.git().names("ls-tree", "-r", "-z", "--name-only", "--full-tree", head)
@@ -154,15 +158,11 @@ class Snapshotter:
         return msgspec.structs.replace(moment, tree=self._index.with_files(tree, ours))
 
     def has(self, tree: str) -> bool:
-        asked = (f"{tree}\n".encode(), "cat-file", "--batch-check")
-        return b" tree " in (self._index.ask(*asked, echo=b"%s missing\n") or b"")
+        return bool(self._sizes("tree", [tree]))
 
     def changes(self, before: str, after: str) -> list[Change]:
         """Every path in which two trees differ, however many there are."""
-        said = self._asked(before, after) if is_name(before) and is_name(after) else None
-        if said is None:
-            said = self.git().run(*_RAW, before, after)
-        return _raw_changes(said.split(b"\0"))
+        return _raw_changes(self.git().run(*_RAW, before, after).split(b"\0"))
 
     def entries_changed(self, before: str, after: str) -> dict[str, PathChange]:
         """The same by path, with the kind of file that stood there and stands there."""
@@ -171,24 +171,25 @@ class Snapshotter:
 
     def with_entries(self, tree: str, changed: Mapping[str, PathEntry | None]) -> str:
         """A tree like that one with other entries at some paths; all contents are stored."""
-        return self._index.with_entries(tree, changed)
+        wanted = {
+            os.fsencode(path): private_git.TreeEntry(new.mode.encode(), new.content.encode())
+            if new
+            else None
+            for path, new in changed.items()
+        }
+        return self._index.with_entries(tree, wanted)
 
     def store(self, content: bytes) -> str:
         """Keep a content beside those that were measured; its name."""
-        kind = self._repo.object_format
-        return private_git.store_object(self._store, kind, content)
-
-    def _asked(self, before: str, after: str, *how: str) -> bytes | None:
-        head = f"{before} {after}\n".encode()
-        said = self._index.ask(head, *_RAW, *how, "--stdin")
-        return said.removeprefix(head) if said and said.startswith(head) else None
+        return self.git().run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
 
     def commits(self, before: str | None, after: str | None) -> tuple[int, tuple[str, ...]]:
         """How many commits between two heads touch what we look at, and the newest's subjects."""
         if after is None or before == after:
             return 0, ()
         span = after if before is None else f"{before}..{after}"
-        git, only = self._repo.git, self._repo.only or ("--",)
+        git = self._repo.git
+        only = self._repo.only or ("--",)
         count = int(git.line("rev-list", "--count", span, *only))
         said = git.run("log", "-z", "--format=%s", "--max-count=20", span, *only)
         subjects = (line.decode("utf-8", "replace")[:200] for line in said.split(b"\0") if line)
@@ -203,14 +204,16 @@ class Snapshotter:
 
     def contents(self, names: Iterable[str]) -> dict[str, bytes]:
         """The contents behind a change, as far as they are kept and not too large."""
-        wanted, total = list[str](), 0
+        wanted = list[str]()
+        total = 0
         for name, size in self._sizes("blob", names).items():
             if size <= MAX_TEXT and total + size <= MAX_TEXTS:
                 total += size
                 wanted.append(name)
         asked = "\n".join(wanted).encode()
         output = self.git().run("cat-file", "--batch", stdin=asked) if wanted else b""
-        found, at = {}, 0
+        found = {}
+        at = 0
         while at < len(output):
             start = output.index(b"\n", at) + 1
             name, _, length = output[at : start - 1].decode().split(" ")
@@ -245,7 +248,8 @@ class Snapshotter:
         listed = self.git().run("ls-tree", "-z", "--full-tree", tree, "--", *texts)
         for entry in filter(None, listed.split(b"\0")):
             told, _, path = entry.partition(b"\t")
-            files[path] = told.partition(b" ")[0], texts[os.fsdecode(path)]
+            text = texts[os.fsdecode(path)]
+            files[path] = sorting.StoredFile(told.partition(b" ")[0], text)
         return self._index.with_files(tree, files)
 
     def git(self) -> Git:
@@ -259,11 +263,13 @@ class Snapshotter:
     def prune(self, keep: Iterable[str]) -> None:
         """Keep the store small: only what the given trees need stays, once it has grown."""
         store = self._store
-        loose, packs = list(store.glob("[0-9a-f][0-9a-f]/*")), list(store.glob("pack/*"))
+        loose = list(store.glob("[0-9a-f][0-9a-f]/*"))
+        packs = list(store.glob("pack/*"))
         size = sum(file.stat().st_size for file in (*loose, *packs))
         if len(loose) <= MAX_LOOSE_OBJECTS and size <= MAX_STORE_BYTES:
             return
-        new, ours = "", filter(None, (self._indexed, self._finished[2]))
+        new = ""
+        ours = filter(None, (self._indexed, self._finished[2]))
         if trees := self._sizes("tree", (*keep, *ours)):
             (store / "pack").mkdir(exist_ok=True)
             # --missing: content too plentiful to keep is named in trees without being there
@@ -296,17 +302,16 @@ class Snapshotter:
             # Files taken in as untracked may be ignored now: look again from the start.
             self._index.discard()
             return self._measure()
-        plain = None if dropped or not self._indexed else sorting.plain(self._root, entries, work)
-        if touched and plain is None:
+        if touched:
             self._indexed = None
             keep = work.keep_content
             private_git.update_index(self.git(), work.add, work.remove, keep_content=keep)
         if self._indexed is None:
             self._indexed = self.git().line("write-tree", "--missing-ok")
-        files = {**(plain or {}), **work.unread}
-        if self._finished[:2] != (self._indexed, files):
-            tree = self._index.with_files(self._indexed, files) if files else self._indexed
-            self._finished = self._indexed, files, tree
+        unread = work.unread
+        if self._finished[:2] != (self._indexed, unread):
+            tree = self._index.with_files(self._indexed, unread) if unread else self._indexed
+            self._finished = self._indexed, unread, tree
         tree = self._finished[2]
         self._head, self._differing = report.head, len(report.entries)
         self._index.leave(self._indexed, report.head)
@@ -356,7 +361,8 @@ def _raw_changes(fields: list[bytes]) -> list[Change]:
     changes = []
     for meta, path in zip(fields[0::2], fields[1::2], strict=False):
         old_mode, new_mode, before, after, status = meta.decode().split(" ")
-        was, now = None if status == "A" else before, None if status == "D" else after
+        was = None if status == "A" else before
+        now = None if status == "D" else after
         is_submodule = (old_mode, new_mode) == (":160000", "160000")
         changes.append(
             Change(path=os.fsdecode(path), before=was, after=now, is_submodule=is_submodule)

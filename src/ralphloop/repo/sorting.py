@@ -3,17 +3,14 @@
 A file over 5 MB, and what goes beyond a budget of bytes for one look, is known by size and time, a
 repository inside this one and a dirty submodule by head and state.  A placeholder blob says so in
 the tree: a change of the real thing changes the tree, at the cost of one `lstat`.
-
-A few small files that no conversion of git's would change (plain ASCII, whatever attributes say)
-are read here; `git update-index` is asked about all others.
 """
 
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,15 +26,16 @@ MAX_KEPT_BYTES = 64 * 1024 * 1024
 MAX_INNER_REPOSITORIES = 20
 LONGEST_STANDIN = 200
 STANDIN = b"ralph: content not measured\n"  # what a placeholder begins with
-_MOST_PLAIN = 16
-_LARGEST_PLAIN = 128 * 1024
-_AS_ITSELF = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-# Line endings, `ident`, another encoding: what none of them is about stays what it is.
-_MAY_BE_CONVERTED = re.compile(rb"[\0\r\x1b\x80-\xff]|\$Id")
 
 
-# By path: mode and content; None where there is no file any more.
-Files = dict[bytes, tuple[bytes, bytes] | None]
+class StoredFile(NamedTuple):
+    """A file as a tree holds it."""
+
+    mode: bytes
+    content: bytes
+
+
+Files = dict[bytes, StoredFile | None]  # by path; None where there is no file any more
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -63,7 +61,8 @@ def sort(
     inner: list[bytes] = []
     removed: list[bytes] = []
     for entry in entries:
-        path, is_gone = entry.path, entry.unstaged == "D" and not entry.is_unmerged
+        path = entry.path
+        is_gone = entry.unstaged == "D" and not entry.is_unmerged
         if path in dropped or is_gone:
             removed.append(path)
         elif entry.submodule.startswith("S"):
@@ -101,7 +100,8 @@ def _within_budgets(
             total += info.st_size
         else:
             unread[path] = _placeholder(b"file %d %d" % (info.st_size, info.st_mtime_ns))
-    seen, unseen = inner[:MAX_INNER_REPOSITORIES], inner[MAX_INNER_REPOSITORIES:]
+    seen = inner[:MAX_INNER_REPOSITORIES]
+    unseen = inner[MAX_INNER_REPOSITORIES:]
     said = {
         "not read, known by size and time": tuple(unread),
         "inner repositories, known by head and state": seen,
@@ -115,33 +115,6 @@ def _within_budgets(
         if paths
     )
     return Work([*add, *links], removed, unread, keep, notes)
-
-
-def plain(root: bytes, entries: Iterable[StatusEntry], work: Work) -> Files | None:
-    """What changed, where git need not be asked about any of it."""
-    if len(work.add) + len(work.remove) > _MOST_PLAIN:
-        return None
-    known = {entry.path: entry for entry in entries}
-    found: Files = dict.fromkeys(work.remove)
-    for path in (*work.add, *work.remove):
-        entry, name = known[path], path.rpartition(b"/")[2]
-        simple = entry.staged in ".MA" and entry.unstaged in "MD?" and entry.submodule == "N..."
-        if not simple or name in (b".gitattributes", b".gitignore"):
-            return None
-    for path in work.add:
-        try:
-            # A link is itself, whatever it leads to.
-            with os.fdopen(os.open(_join(root, path), _AS_ITSELF), "rb") as file:
-                how = os.fstat(file.fileno()).st_mode
-                content = file.read(_LARGEST_PLAIN + 1) if stat.S_ISREG(how) else b"\0"
-        except OSError:
-            return None
-        mode = known[path].mode or (b"" if how & 0o111 else b"100644")
-        is_file = mode in (b"100644", b"100755")
-        if not is_file or len(content) > _LARGEST_PLAIN or _MAY_BE_CONVERTED.search(content):
-            return None
-        found[path] = mode, content
-    return found
 
 
 def _join(root: bytes, path: bytes) -> bytes:
@@ -162,7 +135,7 @@ def _content_at(root: bytes, path: bytes) -> os.stat_result | None:
     return info if stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode) else None
 
 
-def _state_of(path: Path, keeps: Path) -> tuple[bytes, bytes]:
+def _state_of(path: Path, keeps: Path) -> StoredFile:
     """What is known of a repository inside this one: its head and what differs from it."""
     try:
         found = state_of(path, keeps)
@@ -181,5 +154,5 @@ def _state_of(path: Path, keeps: Path) -> tuple[bytes, bytes]:
     return _placeholder(f"repository {found.head or None} {digest.hexdigest()}".encode())
 
 
-def _placeholder(words: bytes) -> tuple[bytes, bytes]:
-    return b"100644", b"%s%s\n" % (STANDIN, words)
+def _placeholder(words: bytes) -> StoredFile:
+    return StoredFile(b"100644", b"%s%s\n" % (STANDIN, words))

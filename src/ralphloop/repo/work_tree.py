@@ -25,7 +25,6 @@ from ralphloop.errors import Finding, Level, RepositoryError
 from ralphloop.proc.run import CommandEnd
 from ralphloop.proc.sandbox import Box
 from ralphloop.repo.git import (
-    HELD_OPEN,
     STATUS_ARGS,
     Git,
     StatusReport,
@@ -91,7 +90,8 @@ class Repository(msgspec.Struct, frozen=True):
         ended = Git(start).attempt(
             "rev-parse", *asked.split(), "--git-path", "objects", "--show-toplevel"
         )
-        answers, said = os.fsdecode(ended.stdout).splitlines(), first_lines(ended.stderr)
+        answers = os.fsdecode(ended.stdout).splitlines()
+        said = first_lines(ended.stderr)
         if ended.returncode != 0 and answers[:1] == ["true"]:
             raise RepositoryError(
                 f"{start} is a bare repository without files to work on",
@@ -332,7 +332,8 @@ def keep_lost(
 
 
 OLD_ENOUGH_S = 10.0
-_PAUSE_S, _MOST_PATIENCE_S = 0.5, 600.0
+_PAUSE_S = 0.5
+_MOST_PATIENCE_S = 600.0
 _ABOUT_S = 2.0  # clocks of files and of processes differ by less
 _TAKEN = (b".lock': File exists", b" but expected ")  # another git writes, or was faster
 
@@ -359,7 +360,7 @@ def wait_for_locks(repo: Repository) -> None:
         time.sleep(_PAUSE_S)
 
 
-def patiently(repo: Repository, git: Git, *args: str, stdin: bytes = b"") -> CommandEnd:
+def run_retrying_on_lock(repo: Repository, git: Git, *args: str, stdin: bytes = b"") -> CommandEnd:
     """Run a command that writes; once more where somebody beside us wrote at the same moment."""
     deadline = time.monotonic() + (_MOST_PATIENCE_S if repo.scope else 0)
     while True:
@@ -390,9 +391,9 @@ def _gits_in(places: Sequence[Path]) -> Iterator[_RunningGit]:
             continue
         # A process that ends while we look, or is somebody else's, tells nothing.
         with contextlib.suppress(psutil.Error):
-            place, words = Path(process.cwd()), process.cmdline()
-            if HELD_OPEN not in words and any(place.is_relative_to(it) for it in places):
-                yield _RunningGit(process.pid, words, process.create_time())
+            place = Path(process.cwd())
+            if any(place.is_relative_to(it) for it in places):
+                yield _RunningGit(process.pid, process.cmdline(), process.create_time())
 
 
 class LockFound(NamedTuple):

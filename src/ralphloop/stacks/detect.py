@@ -153,10 +153,13 @@ class Directory:
 
 
 def detect(root: Path, *, directories: Sequence[Path] = ()) -> Detection:
-    table, directory = load_stacks(directories), Directory(root)
+    table = load_stacks(directories)
+    directory = Directory(root)
     fitting = _fitting(table, directory)
     used = fitting or [stack for stack in table if not stack.marks]
-    tools, checks, says = list[str](), list[Words](), list[str]()
+    tools = list[str]()
+    checks = list[Words]()
+    says = list[str]()
     for stack in used:
         tool = next((tool for tool in stack.tools if directory.meets(tool)), Tool(title=""))
         tools.append(tool.title)

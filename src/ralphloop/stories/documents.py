@@ -66,9 +66,12 @@ class JsonDocument:
 
     def with_values(self, list_key: str, edits: Edits) -> str:
         """One member set in some entries of a root list; a new one is spaced like the last."""
-        text, spans, splices = self.text, self.spans(list_key), list[_Splice]()
+        text = self.text
+        spans = self.spans(list_key)
+        splices = list[_Splice]()
         for at, (key, new) in edits.items():
-            brace, value = spans[at][0], json.dumps(new)
+            brace = spans[at][0]
+            value = json.dumps(new)
             members = list(_items(text, brace))
             there = next((member for member in members if member.key == key), None)
             if there is not None:
@@ -191,7 +194,9 @@ def _items(text: str, at: int) -> Iterator[_Item]:
     is_object = text[at] == "{"
     at = _after_space(text, at + 1)
     while text[at] not in "}]":
-        key, key_start, key_end = "", at, at
+        key = ""
+        key_start = at
+        key_end = at
         if is_object:
             key, key_end = _skip_value(text, at)
             at = _after_space(text, _after_space(text, key_end) + 1)
@@ -335,7 +340,8 @@ def _yaml_splice(text: str, entry: Node, key: str, value: bool | str) -> _Splice
     new = str(value) if plain else json.dumps(value)
     for name, node in entry.value:
         if name.value == key:
-            start, end = node.start_mark.index, node.end_mark.index
+            start = node.start_mark.index
+            end = node.end_mark.index
             if end > start:
                 return start, end, new
             # The key has no value yet; where it would stand, only the key can tell.

@@ -75,7 +75,9 @@ def plan(story_list: StoryList, *, unavailable: Mapping[str, str] = {}) -> list[
     left = {story.id: story for story in story_list.stories if not story.passes}
     sorter = TopologicalSorter({name: {*one.depends_on} - done for name, one in left.items()})
     sorter.prepare()
-    able, steps = list[tuple[object, Story]](), list[PlannedStory]()  # what is able: a heap
+    # what is able: a heap
+    able = list[tuple[object, Story]]()
+    steps = list[PlannedStory]()
     while True:
         for name in sorter.get_ready():
             if name in left and name not in unavailable:

@@ -38,7 +38,9 @@ def _words(*kinds: str, begin: str = r"\b", end: str = r"\b") -> re.Pattern[str]
     return re.compile(f"{begin}(?:{listed}){end}", re.IGNORECASE)
 
 
-_VAGUE, _LEANING, _WHOLE = _words("vague", end=r"(?:\W|$)"), _words("leaning"), _words("whole")
+_VAGUE = _words("vague", end=r"(?:\W|$)")
+_LEANING = _words("leaning")
+_WHOLE = _words("whole")
 # Makes a criterion checkable, whatever else it says; a place alone does not say what is seen there.
 _FACTS = _words("facts", begin=r"[`\"'\d/=<>]|\b")
 _PLACES = _words("facts", "places", begin=r"[`\"'\d/=<>]|\w{2}\.[a-z]{1,4}\b|::|\b")

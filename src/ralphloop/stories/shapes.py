@@ -66,7 +66,8 @@ class Problems(msgspec.Struct):
             raise self._error()
 
     def _error(self) -> InputError:
-        message, rest = self.found[0], self.count - _SHOWN
+        message = self.found[0]
+        rest = self.count - _SHOWN
         if self.count > 1:
             lines = [*self.found, *([f"and {rest} more"] if rest > 0 else [])]
             message = "\n  ".join([f"{self.count} problems", *lines])
@@ -115,7 +116,8 @@ def read_list(listing: Listing, problems: Problems) -> StoryList:
     if not listing.entries:
         problems.add(listing.key, "is empty: there is nothing to do")
         problems.step = f"Say what you want: {ADD_A_STORY}"
-    fields, stories = _Fields(listing.root, "", problems), []
+    fields = _Fields(listing.root, "", problems)
+    stories = []
     for index, raw in enumerate(listing.entries):
         place = f"{listing.key}[{index}]"
         if isinstance(raw, dict):
@@ -200,7 +202,8 @@ def _dependency_entries(fields: _Fields) -> list[tuple[object, str]]:
 
 def dependency_place(listing: Listing, index: int, name: str) -> str:
     """Where the story at this index names this dependency first."""
-    raw, place = listing.entries[index], f"{listing.key}[{index}]"
+    raw = listing.entries[index]
+    place = f"{listing.key}[{index}]"
     if not isinstance(raw, dict):
         return place
     entries = _dependency_entries(_Fields(raw, place, Problems(Path())))
@@ -279,7 +282,8 @@ class _Fields(msgspec.Struct):
             fields = _Fields(entry, place, self.problems)
             if fields.value("description", "text", "title")[0] is None:
                 self.problems.add(place, "has no description")
-            text, number = fields.text("description", "text", "title"), entry.get("id")
+            text = fields.text("description", "text", "title")
+            number = entry.get("id")
             is_numbered = isinstance(number, str | int) and number != ""
             lines.append(f"{number}: {text}" if is_numbered else text)
         return tuple(filter(None, map(str.strip, lines)))
@@ -318,7 +322,8 @@ class _Fields(msgspec.Struct):
 
 
 # A word edge that also splits at underscores: test_login.py names a test.
-_START, _END = r"(?<![^\W_])", r"(?![^\W_])"
+_START = r"(?<![^\W_])"
+_END = r"(?![^\W_])"
 
 _NAMED = LazyRegex(
     _START

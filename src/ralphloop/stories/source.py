@@ -62,7 +62,8 @@ def find_source(specs_dir: Path) -> Path:
 
 def load(path: Path, *, data: bytes | None = None) -> StoryFile:
     """Read and validate a story file, or `data` in its place; all that is wrong is one error."""
-    problems, listing = Problems(path), story_text(path, data).listing
+    problems = Problems(path)
+    listing = story_text(path, data).listing
     story_list = shapes.read_list(listing, problems)
     graph.check(story_list.stories, listing, problems)
     problems.raise_if_any()
@@ -78,7 +79,8 @@ class StoryText(NamedTuple):
 
 def story_text(path: Path, data: bytes | None = None) -> StoryText:
     """What the file holds, or `data` in its place, as far as it is a list of anything."""
-    data, problems = read(path) if data is None else data, Problems(path)
+    data = read(path) if data is None else data
+    problems = Problems(path)
     # UTF-8 unless a byte order mark says otherwise.
     bom = next((bom for bom in _BOMS if data.startswith(bom)), b"")
     codec = _BOMS.get(bom, "utf-8")
@@ -100,9 +102,14 @@ def _format(path: Path) -> type[JsonDocument | YamlDocument]:
     return YamlDocument if path.suffix in shapes.YAML_SUFFIXES else JsonDocument
 
 
-def mark(
-    path: Path, wanted: Mapping[str, bool], *, within: Path | None = None
-) -> tuple[bytes, bytes]:
+class Rewritten(NamedTuple):
+    """A file's content around one write."""
+
+    before: bytes
+    after: bytes
+
+
+def mark(path: Path, wanted: Mapping[str, bool], *, within: Path | None = None) -> Rewritten:
     """Set marks in one write, through no link out of `within`; the file before and after it."""
     return rewrite(path, partial(marked, path, wanted=wanted), within=within)
 
@@ -112,7 +119,8 @@ def marked(path: Path, data: bytes, wanted: Mapping[str, bool]) -> bytes:
     document, listing, bom, codec = story_text(path, data)
     stories = {at: raw for at, raw in enumerate(listing.entries) if isinstance(raw, dict)}
     # The words this file uses for passed and open stories, else the usual ones.
-    words, found = {True: "done", False: "pending"}, set[str]()
+    words = {True: "done", False: "pending"}
+    found = set[str]()
     for raw in reversed(stories.values()):
         if (passed := shapes.status_passed(raw)) is not None:
             words[passed] = raw["status"]
@@ -124,7 +132,9 @@ def marked(path: Path, data: bytes, wanted: Mapping[str, bool]) -> bytes:
         if name in found:
             raise _cannot_mark(path, f"two stories have the id {quoted(name)}")
         found.add(name)
-        value, passed, passes = raw.get("passes"), shapes.status_passed(raw), wanted[name]
+        value = raw.get("passes")
+        passed = shapes.status_passed(raw)
+        passes = wanted[name]
         if passed is None and value is not passes and (passes or value is not None):
             edits[index] = "passes", passes
         elif passed is not None and passed != passes:
@@ -153,18 +163,16 @@ def read(path: Path) -> bytes:
     return data
 
 
-def rewrite(
-    path: Path, changed: Callable[[bytes], bytes], *, within: Path | None
-) -> tuple[bytes, bytes]:
+def rewrite(path: Path, changed: Callable[[bytes], bytes], *, within: Path | None) -> Rewritten:
     """Change the file's content, again where somebody wrote it meanwhile; before and after."""
     for _ in range(5):
         before = read(path)
         after = changed(before)
         if after == before:
-            return before, after
+            return Rewritten(before, after)
         if read(path) == before:
             write_atomic(path, after, within=within)
-            return before, after
+            return Rewritten(before, after)
     reason = f"{path.name}: somebody keeps changing the file while we write it"
     raise RepositoryError(reason, f"Close what writes {path} and run again.")
 
@@ -178,9 +186,12 @@ def rearrange(path: Path, arrange: Arrange) -> None:
     def arranged(data: bytes) -> bytes:
         document, listing, bom, codec = story_text(path, data)
         wanted = arrange(list(range(len(listing.entries))), listing)
-        whole, spans, made = document.text, document.spans(listing.key), b""
+        whole = document.text
+        spans = document.spans(listing.key)
+        made = b""
         if spans:
-            before, after = whole[: spans[0][0]], whole[spans[-1][1] :]
+            before = whole[: spans[0][0]]
+            after = whole[spans[-1][1] :]
             pieces = [
                 whole[slice(*spans[one])] if isinstance(one, int) else document.written(one, before)
                 for one in wanted
@@ -237,7 +248,8 @@ def _weaker(was: Story, now: Story) -> Iterator[str]:
         if left[essence(criterion)] < 0:
             yield f"a criterion was {verb}: {quoted(criterion)}"
     for name, words in (("verify", "verify command"), ("parent_spec", "parent spec")):
-        asked, asks = getattr(was, name), getattr(now, name)
+        asked = getattr(was, name)
+        asks = getattr(now, name)
         if asked and asks != asked:
             yield f"the {words} was {'changed' if asks else 'removed'}"
     for name in ("title", "description"):
@@ -253,7 +265,8 @@ def resolve_parent_spec(story: Story, *, specs_dir: Path, repo_root: Path) -> Pa
         return None
     if Path(story.parent_spec).is_absolute():
         raise _no_spec(story, "must be relative to the repository")
-    root, bases = Path(os.path.realpath(repo_root)), list(dict.fromkeys((specs_dir, repo_root)))
+    root = Path(os.path.realpath(repo_root))
+    bases = list(dict.fromkeys((specs_dir, repo_root)))
     is_inside = False
     for candidate in (base / story.parent_spec for base in bases):
         # Not Path.resolve: it raises on loops of links.

@@ -52,7 +52,8 @@ def crossed(old: bytes, new: bytes) -> Crossed | None:
 
     Raises ValueError where one of them is no Python that can be read.
     """
-    before, now = _docstrings(old), _docstrings(new)
+    before = _docstrings(old)
+    now = _docstrings(new)
     differing = {
         name
         for name, was in before.items()

@@ -10,7 +10,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from ralphloop.text.plain import LazyRegex
 
-_DAY, _HOUR, _MINUTE = 86_400, 3_600, 60
+_DAY = 86_400
+_HOUR = 3_600
+_MINUTE = 60
 _N = r"(\d+(?:\.\d+)?) ?"
 _DURATION = LazyRegex(  # each unit once, larger ones first; or a bare number of seconds
     rf"(?:{_N}d ?)?(?:{_N}h ?)?(?:{_N}m(?!s) ?)?(?:{_N}s ?)?(?:{_N}ms)?|{_N}", re.ASCII

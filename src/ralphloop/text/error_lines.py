@@ -315,7 +315,9 @@ class _Reader:
             is_cured = _FIX_HEADING.match(said) or (solved and _OF_THE_ABOVE.match(said))
             for text, rank in self._shown.items() if not is_cured else ():
                 self.found.setdefault(text, rank)
-        self._shown, self._passed, self._kind = {}, None, Kind.SPEECH
+        self._shown = {}
+        self._passed = None
+        self._kind = Kind.SPEECH
 
     def _found_in(self, text: str, line: Line) -> _Error | None:
         waiting = self._frame_indent is not None or self._head is not None or self._announced
@@ -341,7 +343,8 @@ class _Reader:
         head, self._head, text = self._head, None, line.strip()
         # The build or the tests fail, and then comes how.
         announces = _ANNOUNCED.match(text) and not (_WORK.match(text) or _NOT_NOW.search(text))
-        announced, self._announced = self._announced, bool(announces)
+        announced = self._announced
+        self._announced = bool(announces)
         bullet = _BULLET.match(text)
         bulleted = bullet is not None
         bare = _BOLD.sub(r"\1", text[bullet.end() :] if bullet else text)
@@ -429,7 +432,8 @@ def _told(line: str, *, announced: bool) -> _Error | None:
         for told in islice(_TOLD.finditer(sentence), 20):
             said = (told["code"] or told["said"]).strip()
             found = _shaped(said) if len(said) >= 8 else None
-            before, after = sentence[: told.start()], sentence[told.end() :]
+            before = sentence[: told.start()]
+            after = sentence[told.end() :]
             if not (found and before.strip()):
                 continue
             around = f"{before} {after}"

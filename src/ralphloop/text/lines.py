@@ -33,7 +33,9 @@ _COMMENT = LazyRegex(r"<!--[^\n]*?-->")
 
 EXHIBIT = "…"  # stands for something that is shown
 STORY = any_case(r"\b[a-z][a-z0-9]{0,9}-\d{1,6}\b")
-_MAX_LINE, _MAX_LINES = 4_000, 200  # read of a paragraph, from its end
+# read of a paragraph, from its end
+_MAX_LINE = 4_000
+_MAX_LINES = 200
 
 _SHOWN_LINE = LazyRegex(
     r"[+|>]|-(?![-\s])|@@|//|/\*|\d{1,7}(?:\t|[ ]?[→│|]|:[ ]{2})"  # diffs, tables, code, listings
@@ -96,7 +98,8 @@ def fence_after(fence: Fence | None, run: str, info: str) -> Fence | None:
 
 def scan(text: str) -> Iterator[Line]:
     lines = text.split("\n")
-    may_be_marked, block_end = "STATUS" in text.upper(), 0
+    may_be_marked = "STATUS" in text.upper()
+    block_end = 0
     fence: Fence | None = None
     in_diff = in_comment = False
     for index, line in enumerate(lines):
@@ -209,7 +212,9 @@ def _paragraphs(text: str) -> list[list[str]]:
 
 def _sentences(lines: list[str]) -> Iterator[Statement]:
     """The last sentences of a paragraph; a wrapped line goes on with the one before."""
-    announced, units, size = False, list[str](), 0
+    announced = False
+    units = list[str]()
+    size = 0
     for line in (line[-_MAX_LINE:] for line in lines[-_MAX_LINES:]):
         before = units[-1] if units and size < _MAX_LINE else ""
         is_apart = _HEADING.match(before) or _HEADING.match(line) or _ITEM.match(line)

@@ -22,7 +22,8 @@ class LazyRegex:
     split: Callable[..., list[str]]
 
     def __init__(self, source: str, flags: int = 0) -> None:
-        self._source, self._flags = source, flags
+        self._source = source
+        self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
         """The first question compiles it; from then on its own methods answer, without us."""

@@ -117,7 +117,8 @@ def _replaced(match: re.Match[str]) -> str:
 
 
 def _replaced_in_quotes(match: re.Match[str]) -> str:
-    kind, found = match.lastgroup or "", match[0]
+    kind = match.lastgroup or ""
+    found = match[0]
     if kind == "quoted":  # words are identity, data is not
         inner = match["inner"]
         is_data = len(inner) > 80

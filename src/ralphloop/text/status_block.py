@@ -108,7 +108,9 @@ def find_block(text: str) -> StatusBlock | None:
     text = clean(text)
     whole: StatusBlock | None = None
     unclosed: StatusBlock | None = None
-    fenced, fenced_end = whole, 0  # counts if nothing follows
+    # counts if nothing follows
+    fenced = whole
+    fenced_end = 0
     for body, end, fence, truncated in _bodies(text):
         lines = body.split("\n") if len(body) <= MAX_BLOCK else []
         if truncated:  # it is read up to the first line that is no field
@@ -117,7 +119,8 @@ def find_block(text: str) -> StatusBlock | None:
         if block is None or (fence and fence.is_diff):
             continue
         if fence:
-            fenced, fenced_end = block, end
+            fenced = block
+            fenced_end = end
         elif truncated:
             unclosed = block
         else:
@@ -138,7 +141,8 @@ def _bodies(text: str) -> Iterator[tuple[str, int, Fence | None, bool]]:
                 continue
             if begin is not None:
                 yield text[begin : event.start()], event.start(), fence, True
-            fence, begin = after, None
+            fence = after
+            begin = None
         elif not event["end"]:
             begin = event.end()
         elif begin is not None:

@@ -149,7 +149,9 @@ class LiveConsole(PlainConsole):
             case RunStarted(active_s=active_s):  # of a session that may be continued
                 self._began = self._sign - active_s
             case events.IterationStarted() as what:
-                self._now, self._wait, self._action = (event.iteration, what), None, "starting"
+                self._now = (event.iteration, what)
+                self._wait = None
+                self._action = "starting"
                 if what.lane:
                     self._flying[event.iteration] = f"lane {what.lane}  {what.story}: {what.title}"
             case events.AgentStep() as what:
@@ -167,7 +169,8 @@ class LiveConsole(PlainConsole):
             return
         from rich.text import Text
 
-        words, console = line.lstrip(" "), self._live.console
+        words = line.lstrip(" ")
+        console = self._live.console
         indent = " " * (len(at) + len(line) - len(words))
         hang = indent + "  " * (words[1:2] == " ")  # below the words, not below their mark
         try:
@@ -183,7 +186,8 @@ class LiveConsole(PlainConsole):
         if sys.stdout.isatty():
             return False
         if self._live is not None:
-            live, self._live = self._live, None
+            live = self._live
+            self._live = None
             live.console.quiet = True
             with suppress(OSError):
                 live.stop()
@@ -192,7 +196,8 @@ class LiveConsole(PlainConsole):
     def _status(self) -> "RenderableType":
         from rich.text import Text
 
-        run, now = self._run, time.monotonic()
+        run = self._run
+        now = time.monotonic()
         passed = "plain loop" if run.project else "getting ready"
         if run.stories:
             passed = f"{plain(bar(run.passed / run.stories, 24))} {run.passed}/{run.stories}"
@@ -236,14 +241,16 @@ class Narrator:
         self._lanes: dict[int | None, str] = {}  # iteration → the lane it is in
 
     def lines(self, event: LoopEvent) -> Iterator[LogLine]:
-        what, verbosity = event.what, self._verbosity
+        what = event.what
+        verbosity = self._verbosity
         if isinstance(what, events.IterationStarted) and what.lane:
             self._lanes[event.iteration] = f"{what.lane}│ "
         if verbosity < 0 and not isinstance(what, _QUIET):
             return
         if verbosity < 1 and isinstance(what, events.AgentStep):
             return
-        lane, tone = self._lanes.get(event.iteration, ""), _TONES.get(type(what), Tone.PLAIN)
+        lane = self._lanes.get(event.iteration, "")
+        tone = _TONES.get(type(what), Tone.PLAIN)
         if isinstance(what, events.CircuitChanged):
             tone = CIRCUIT_TONES[what.after]
         elif isinstance(what, events.AgentStep):
@@ -345,10 +352,12 @@ def _iteration_started(
 
 
 def _iteration_finished(what: events.IterationFinished, event: LoopEvent) -> Iterator[str]:
-    kept, analysis = what.iteration, what.iteration.analysis
+    kept = what.iteration
+    analysis = what.iteration.analysis
     took = short_duration(kept.end.duration_s)
     spent = spent_words(what.spent.cost_usd, what.spent.unpriced)
-    files, commits = kept.changed.count, kept.evidence.commits or 0
+    files = kept.changed.count
+    commits = kept.evidence.commits or 0
     work = f"{counted(files, 'file')} changed" if files or commits else "nothing changed"
     work += f", {counted(commits, 'commit')}" if commits else ""
     quota = quota_words(kept.response.windows, event.at)

@@ -138,7 +138,8 @@ class Monitor(App[None]):
         self.animation_level = "none"
         self.set_class(in_ascii, "-ascii")
         self.title = f"ralph: {project.root.name}"
-        self.project, self._clock = project, clock
+        self.project = project
+        self._clock = clock
         self.source = Source(project, run=run, clock=clock)
         self.value: Screen | None = None
         self._facts = self._unknown = nothing_known(project)  # until the first look
@@ -158,7 +159,8 @@ class Monitor(App[None]):
         self._panels["preview"] = Panel("preview")
 
     def compose(self) -> ComposeResult:
-        made, log = self._panels, self._log_view
+        made = self._panels
+        log = self._log_view
         yield self._header
         yield self._todo_view
         with Horizontal(id="body"):
@@ -204,7 +206,8 @@ class Monitor(App[None]):
         return self._shown_steps[at] if at is not None and at < len(self._shown_steps) else None
 
     def _command(self) -> str:
-        step, marked = self._step(), self.marked()
+        step = self._step()
+        marked = self.marked()
         if step is not None or marked is None:
             return step.command if step else ""
         asked = f'ralph answer {shlex.quote(marked.story.id)} "…"'
@@ -214,7 +217,9 @@ class Monitor(App[None]):
     @on(DescendantFocus)
     def _look_anew(self) -> None:
         """What follows from the line that is marked: what can be done, and the preview."""
-        night, step, marked = self._facts.night, self._step(), self.marked()
+        night = self._facts.night
+        step = self._step()
+        marked = self.marked()
         can = {"copy"} if self._command() else set[str]()
         if night.run is not None:
             can |= {"note", "budget", "report", "iteration", "history"}
@@ -235,7 +240,8 @@ class Monitor(App[None]):
     @work(thread=True, exclusive=True, group="preview")
     def _fetch_preview(self, run: str, look: StoryLook) -> None:
         try:
-            page, panel = pages.story_pages(self.project, run, look)[0], self._panels["preview"]
+            page = pages.story_pages(self.project, run, look)[0]
+            panel = self._panels["preview"]
         except RalphError:
             return  # the screen says why
 
@@ -264,13 +270,16 @@ class Monitor(App[None]):
         self.source.close()
 
     def _fresh(self, facts: Facts) -> None:
-        first, before, self._facts = self.value is None, self._facts, facts
+        first = self.value is None
+        before = self._facts
+        self._facts = facts
         self._draw()
         if first or before.stories is not facts.stories:
             self._show_stories()
         if first or before.log is not facts.log:
             # What is new; of a very long night the oldest lines are let go now and then.
-            log, last = facts.log, before.log[-1] if before.log else None
+            log = facts.log
+            last = before.log[-1] if before.log else None
             fresh = list(takewhile(lambda entry: entry is not last, reversed(log)))[::-1]
             if len(fresh) == len(log) or self._log_view.option_count > 2 * LOG_KEPT:
                 self._log_view.clear_options()
@@ -279,7 +288,9 @@ class Monitor(App[None]):
             self._tell_follow()
         if self.value and self.value.steps != self._shown_steps:
             # The list of what to do, and the cursor on it once a run is over.
-            steps, view, is_new = self.value.steps, self._todo_view, not self._shown_steps
+            steps = self.value.steps
+            view = self._todo_view
+            is_new = not self._shown_steps
             self._shown_steps, view.display = steps, bool(steps)
             self._choose_layout()
             view.fill(self.value.todo())
@@ -325,7 +336,8 @@ class Monitor(App[None]):
         self.screen_stack[0].set_classes(" ".join(name for name, fits in fitting.items() if fits))
 
     def _show_stories(self) -> None:
-        term, view = self._filter.value.casefold().strip(), self._story_view
+        term = self._filter.value.casefold().strip()
+        view = self._story_view
         at = [f"{row.id} {row.title} {row.standing}".casefold() for row in self._facts.stories]
         self._listed = [number for number, words in enumerate(at) if term in words]
         rows = [self._facts.stories[number] for number in self._listed]
@@ -394,7 +406,8 @@ class Monitor(App[None]):
             found = load()
         except RalphError as error:
             found = (pages.text_page("Problem", [error.message, error.next_step]),)
-        open_it, name = self._open_iteration, one_line(title, 100)
+        open_it = self._open_iteration
+        name = one_line(title, 100)
         self.call_later(lambda: self.push_screen(Reading(found, title=name, follow=open_it)))
 
     @on(Click, "#working")
@@ -444,7 +457,8 @@ class Monitor(App[None]):
     @work
     async def action_wish(self, kind: str, story: str = "") -> None:
         looks = [look for look in self._facts.night.stories if look.story.id == story]
-        look, said = looks[0] if looks else self.marked(), list[str]()
+        look = looks[0] if looks else self.marked()
+        said = list[str]()
         if kind in ("answer", "skip", "retry") and look is not None:
             said = [look.story.id]
         if question := _QUESTIONS.get(kind):
@@ -455,12 +469,14 @@ class Monitor(App[None]):
                 return
             said += [text] if question.hint else []
         if kind == "budget":
-            kind, said = f"budget {said[0]}", []
+            kind = f"budget {said[0]}"
+            said = []
         self._do(*kind.split(), *(["--", *said] if said else []))
 
     @work(thread=True)
     def _do(self, *arguments: str) -> None:
-        argv, worker = (*ourselves(), *arguments), get_current_worker()
+        argv = (*ourselves(), *arguments)
+        worker = get_current_worker()
         env = programs.own_environment()
         done = run_command(argv, cwd=self.project.root, env=env, stop=lambda: worker.is_cancelled)
         self.call_later(self.tell, done.said, bad=done.returncode != 0)
@@ -469,12 +485,11 @@ class Monitor(App[None]):
         self.notify(one_line(words, 300), severity="error" if bad else "information", markup=False)
 
     def in_front(self, program: str, *arguments: str) -> None:
-        argv, env = [*ourselves(), *arguments], programs.own_environment()
+        argv = [*ourselves(), *arguments]
+        env = programs.own_environment()
         if program != "ralph":
-            argv, env = (
-                [programs.find(program) or program, *arguments],
-                programs.trusted_environment(),
-            )
+            argv = [programs.find(program) or program, *arguments]
+            env = programs.trusted_environment()
         try:
             with self.suspend():
                 run_in_front(argv, cwd=self.project.root, env=env)

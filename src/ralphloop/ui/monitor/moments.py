@@ -101,7 +101,9 @@ class Source(Watch):
                     self._steps.append((event.iteration, event.at, step))
                     if step.kind == "limit":
                         self._limit_words = one_line(step.summary, 80)
-        before, newest, tail = self._facts, night.newest, self.tail
+        before = self._facts
+        newest = night.newest
+        tail = self.tail
         same = before is not None and night.stories is before.night.stories
         n = night.current.n if night.current else None
         steps = [(at, step) for it, at, step in self._steps if n in (None, it)]

@@ -78,12 +78,14 @@ def iteration_pages(project: Project, run: str, n: int) -> tuple[Page, ...]:
 
 def history_pages(project: Project, run: str) -> tuple[Page, ...]:
     with reading(project) as journal:
-        records, runs = journal.latest_iterations(run, _MOST_ROWS), journal.runs(_MOST_ROWS)
+        records = journal.latest_iterations(run, _MOST_ROWS)
+        runs = journal.runs(_MOST_ROWS)
     links = {index: (record.run, record.n) for index, record in enumerate(records)}
     rows = [iteration_row(record) for record in records] or [line("nothing here")]
     before: list[Line] = []
     for one in runs:
-        done, spent = one.totals, short_cost(one.totals.cost_usd, one.totals.unpriced)
+        done = one.totals
+        spent = short_cost(one.totals.cost_usd, one.totals.unpriced)
         row = line(
             (f"{clock(one.started_at)}  ", Tone.STRONG),
             f"{decided(one.decision or one.status, one.reason)[:24]:<25}",
@@ -116,7 +118,9 @@ def iteration_row(record: IterationRecord) -> Line:
 
 
 def _what_is_known(look: StoryLook, records: Iterable[IterationRecord]) -> Iterator[Line]:
-    state, standing, story = look.state, look.standing.replace("_", " "), look.story
+    state = look.state
+    standing = look.standing.replace("_", " ")
+    story = look.story
     is_asked = look.standing is Standing.BLOCKED
     yield line((f"{one_line(story.id, 80)}  {one_line(story.title, 300)}", Tone.STRONG))
     yield from _field("standing", f"{standing} ({look.grade})" if look.grade else standing)
@@ -146,7 +150,8 @@ def _what_is_known(look: StoryLook, records: Iterable[IterationRecord]) -> Itera
 
 
 def _overview(record: IterationRecord) -> Iterator[Line]:
-    kept, end = record.record, record.finished_at
+    kept = record.record
+    end = record.finished_at
     where = f" on {one_line(record.story or 'the prompt', 80)}, attempt {record.attempt}"
     took = short_duration(end - record.started_at) if end else "not finished"
     yield line((f"Iteration {record.n}", Tone.STRONG), where)

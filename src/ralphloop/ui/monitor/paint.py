@@ -23,9 +23,20 @@ class Tone(StrEnum):
 
 Span = tuple[str, Tone]
 Line = tuple[Span, ...]
-PASSED, FAILED, RUNNING, BLOCKED, ASIDE, REVIEW = "✓", "✗", "▶", "?", "⊘", "!"
-OPEN, WAITING, CLOCK, PAUSED, STOPPED = "○", "·", "◔", "‖", "■"
-_FULL, _EMPTY, _LEVELS = "█", "░", "▁▂▃▄▅▆▇█"
+PASSED = "✓"
+FAILED = "✗"
+RUNNING = "▶"
+BLOCKED = "?"
+ASIDE = "⊘"
+REVIEW = "!"
+OPEN = "○"
+WAITING = "·"
+CLOCK = "◔"
+PAUSED = "‖"
+STOPPED = "■"
+_FULL = "█"
+_EMPTY = "░"
+_LEVELS = "▁▂▃▄▅▆▇█"
 _TO_ASCII = str.maketrans(f"✓✗▶⊘○·◔‖■░{_LEVELS}•–—−“”„‘’→…×", '+x>/o-~=#._.-=+*##----"""\'\'>.x')
 CIRCUIT_TONES = {"CLOSED": Tone.GOOD, "HALF_OPEN": Tone.WARN, "OPEN": Tone.BAD}
 

@@ -67,7 +67,9 @@ class Screen:
     @cached_property
     def state(self) -> Headline:
         """How the run stands, in one word, with its reason."""
-        facts, night, run = self.facts, self.night, self.night.run
+        facts = self.facts
+        night = self.night
+        run = self.night.run
         if facts.trouble:
             words = (facts.trouble, facts.way_out)
             return Headline(paint.FAILED, "JOURNAL UNREADABLE", Tone.BAD, *words)
@@ -99,14 +101,17 @@ class Screen:
 
     def header(self, width: int) -> Iterator[Line]:
         """Two or three lines: what, how it goes, why."""
-        night, run, state = self.night, self.night.run, self.state
+        night = self.night
+        run = self.night.run
+        state = self.state
         left: list[Span] = [(f" {one_line(night.project.root.name, 60)}", Tone.STRONG)]
         right = ""
         if run is not None and run.branch:
             left.append((f" · {one_line(run.branch, 60)}", Tone.QUIET))
         left.append((f"  {state.mark} {state.name}", state.tone))
         if run is not None:
-            most, longest = night.limits.max_iterations, night.limits.max_time
+            most = night.limits.max_iterations
+            longest = night.limits.max_time
             of = f" of {format_duration(longest)}" if longest else ""
             right = f"  {format_duration(night.active_s)}{of} "
             done = f"{run.totals.iterations} of {most}" if most else str(run.totals.iterations)
@@ -125,8 +130,10 @@ class Screen:
             yield line((cut(f" {state.reason}", width), state.tone))
 
     def _time_left(self) -> str:
-        night, wait = self.night, self.night.wait
-        left, done = night.count(Standing.OPEN), night.totals.tasks_completed
+        night = self.night
+        wait = self.night.wait
+        left = night.count(Standing.OPEN)
+        done = night.totals.tasks_completed
         if not left:
             return ""
         stories = counted(left, "story")
@@ -141,7 +148,8 @@ class Screen:
     def _money(self) -> Iterator[Span]:
         if self.night.run is None:
             return
-        totals, limits = self.night.totals, self.night.limits
+        totals = self.night.totals
+        limits = self.night.limits
         about = "~" if totals.cost_estimated else ""
         spent = f"  {about}{cost_words(totals.cost_usd, totals.unpriced)}"
         of = f"of {money(limits.max_cost_usd)}" if limits.max_cost_usd else "spent"
@@ -166,7 +174,9 @@ class Screen:
 
     def now(self) -> Iterator[Line]:
         """The current iteration, or what stands in its place."""
-        facts, night, newest = self.facts, self.night, self.night.current
+        facts = self.facts
+        night = self.night
+        newest = self.night.current
         for lane in night.lanes:
             tone = Tone.BUSY if lane.iteration else Tone.QUIET
             yield line((f"{lane.number}│ ", Tone.QUIET), (lane.words(self.at), tone))
@@ -180,8 +190,10 @@ class Screen:
         of = f"/{most}" if most and newest.attempt <= most else ""
         since = format_duration(elapsed(newest.started_at, self.at))
         yield line(f"iteration {newest.n}, attempt {newest.attempt}{of}, {since}")
-        last, config = facts.last_output, night.config
-        quiet, stall = elapsed(last, self.at) if last else 0.0, config.limits.stall_timeout
+        last = facts.last_output
+        config = night.config
+        quiet = elapsed(last, self.at) if last else 0.0
+        stall = config.limits.stall_timeout
         if facts.answered:
             yield line(("the agent is through; measuring and checking", Tone.BUSY))
         elif stall and quiet > stall / 2:
@@ -192,14 +204,17 @@ class Screen:
             words = f"last output {format_duration(quiet)} ago"
             tone = Tone.GOOD if quiet < 60 else Tone.PLAIN
             yield line((words, tone), (f" · {model}", Tone.QUIET))
-        made, before = facts.usage.output_tokens, night.session.story(newest.story)
+        made = facts.usage.output_tokens
+        before = night.session.story(newest.story)
         tokens = f"{number(facts.usage.total_tokens - made)} in, {number(made)} out"
         spent = spent_words(before.cost_usd, before.unpriced)
         spent = f" · {spent} on it before" if before.iterations else ""
         yield line((f"{tokens}{spent}", Tone.QUIET))
 
     def _instead(self) -> Iterator[Line]:
-        night, state, newest = self.night, self.state, self.night.newest
+        night = self.night
+        state = self.state
+        newest = self.night.newest
         words = [text for text in (state.reason, state.advice) if text]
         if self.steps:  # which stand above, as the reason does
             words = ["no run goes on"]
@@ -216,7 +231,8 @@ class Screen:
     def actions(self) -> Iterator[Line]:
         marks = {UNSET: ("· ", Tone.PLAIN), True: ("✓ ", Tone.GOOD), False: ("✗ ", Tone.BAD)}
         for action in self.facts.actions if self.night.working else ():
-            said, words = action.kind == "text", (action.summary, Tone.PLAIN)
+            said = action.kind == "text"
+            words = (action.summary, Tone.PLAIN)
             words = (f"“{action.summary}”", Tone.QUIET) if said else words
             yield (marks[action.ok], words)
 
@@ -244,7 +260,8 @@ class Screen:
                 yield line((f"    {one_line(name, 200)}", Tone.BAD))
 
     def circuit(self) -> Iterator[Line]:
-        state, policy = self.night.circuit, self.night.policy
+        state = self.night.circuit
+        policy = self.night.policy
         since = f" for {_roughly(elapsed(state.since, self.at))}" if state.since else ""
         opened = f", opened {counted(state.opened_count, 'time')}" if state.opened_count else ""
         yield line((str(state.circuit), CIRCUIT_TONES[state.circuit]), f"{since}{opened}")
@@ -252,7 +269,8 @@ class Screen:
             ("no progress", state.no_progress, policy.no_progress_threshold),
             ("same error", state.same_error, policy.same_error_threshold),
         ):
-            pips, words = paint.pips(count, most), (f" {against(count, most)}", Tone.PLAIN)
+            pips = paint.pips(count, most)
+            words = (f" {against(count, most)}", Tone.PLAIN)
             yield (_label(label), *pips, words)
         lengths = self.night.session.state.lengths
         if trend := paint.spark(lengths):
@@ -266,8 +284,10 @@ class Screen:
             yield line((f"error: {one_line(state.last_error)}", Tone.WARN))
 
     def quota(self) -> Iterator[Line]:
-        night, wait = self.night, self.night.wait
-        most, calls = night.config.limits.calls_per_hour, night.calls
+        night = self.night
+        wait = self.night.wait
+        most = night.config.limits.calls_per_hour
+        calls = night.calls
         starts = f"{calls} of {counted(most, 'start')}" if most else counted(calls, "start")
         starts = f"{starts} in the last hour"
         if wait is not None and wait.kind != "pause" and night.is_live:
@@ -284,7 +304,8 @@ class Screen:
             yield line((self.facts.limit_words, Tone.QUIET))
 
     def learned(self) -> Iterator[Line]:
-        found, settings = self.facts.learned, self.night.config.learning
+        found = self.facts.learned
+        settings = self.night.config.learning
         if not settings.enabled:
             yield line(("learning is off", Tone.QUIET))
             return
@@ -301,8 +322,10 @@ class Screen:
 
     def health(self) -> Iterator[Line]:
         """How the last four panels begin, in five lines for narrow windows."""
-        state, policy = self.night.circuit, self.night.policy
-        most, same = policy.no_progress_threshold, policy.same_error_threshold
+        state = self.night.circuit
+        policy = self.night.policy
+        most = policy.no_progress_threshold
+        same = policy.same_error_threshold
         counts = f"no progress {state.no_progress}/{most}, same error {state.same_error}/{same}"
         loud = Tone.WARN if state.no_progress or state.same_error else Tone.QUIET
         yield (_label("checks", 8), *next(self.checks()))
@@ -337,7 +360,8 @@ def story_lines(rows: Sequence[StoryRow], width: int) -> Iterator[Line]:
     wide = width >= _WIDE_ROW
     for row in rows:
         standing = row.standing if wide else _SHORT.get(row.standing, row.standing)
-        name, size = min(12 if wide else 8, max(6, len(row.id))), 15 if wide else 9
+        name = min(12 if wide else 8, max(6, len(row.id)))
+        size = 15 if wide else 9
         rest = width - name - size - 7
         why = max(0, rest - longest) if wide else 0
         yield (

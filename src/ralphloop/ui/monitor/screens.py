@@ -48,7 +48,8 @@ class Panel(Static):
     ) -> None:
         super().__init__(id=name)
         self.border_title = title
-        self._newest_last, self._resized = newest_last, resized
+        self._newest_last = newest_last
+        self._resized = resized
         self._lines: Sequence[Line] = ()
         self._shown: Sequence[Line] | None = None
 
@@ -85,7 +86,8 @@ class Rows(OptionList):
         self.border_title = title
 
     def fill(self, lines: Iterable[Line]) -> None:
-        marked, top = self.highlighted, self.scroll_y
+        marked = self.highlighted
+        top = self.scroll_y
         self.set_options(content(self, line) for line in lines)
         self.highlighted = marked
         self.scroll_to(y=top, animate=False, force=True)
@@ -106,9 +108,12 @@ class Paper(Rows):
     """Many lines to read, of which only a search marks one; who is at the end stays there."""
 
     # Keys that would move the mark.
-    action_cursor_up, action_cursor_down = Widget.action_scroll_up, Widget.action_scroll_down
-    action_page_up, action_page_down = Widget.action_page_up, Widget.action_page_down
-    action_first, action_last = Widget.action_scroll_home, Widget.action_scroll_end
+    action_cursor_up = Widget.action_scroll_up
+    action_cursor_down = Widget.action_scroll_down
+    action_page_up = Widget.action_page_up
+    action_page_down = Widget.action_page_down
+    action_first = Widget.action_scroll_home
+    action_last = Widget.action_scroll_end
 
     class Scrolled(Message):
         """A person looked back, or is at the end again."""
@@ -145,7 +150,8 @@ class Search(Field):
 
     def __init__(self, placeholder: str, *, rows: Callable[[], Rows], step: int) -> None:
         super().__init__(placeholder, name="find")
-        self._rows, self._step = rows, step
+        self._rows = rows
+        self._step = step
         self.found = 0
         self._followed = False
 
@@ -157,7 +163,9 @@ class Search(Field):
 
     def end(self) -> bool:
         """Hide it; False where nobody searched."""
-        searched, self.display, self.found = self.display, False, 0
+        searched = self.display
+        self.display = False
+        self.found = 0
         if searched:
             rows = self._rows()
             if isinstance(rows, Paper):
@@ -187,7 +195,9 @@ class Reading(Screen[None]):
 
     def __init__(self, pages: Sequence[Page], *, title: str, follow: Open) -> None:
         super().__init__()
-        self._pages, self._title, self._follow = pages, title, follow
+        self._pages = pages
+        self._title = title
+        self._follow = follow
 
     def compose(self) -> ComposeResult:
         with TabbedContent():
@@ -268,7 +278,8 @@ class Dialog(ModalScreen[str | None]):
                 yield Static("Enter sends it, Esc goes back", classes="hint", markup=False)
                 return
             with Horizontal():
-                yes, no = "screen.dismiss('yes')", "screen.dismiss(None)"
+                yes = "screen.dismiss('yes')"
+                no = "screen.dismiss(None)"
                 yield Button(f"y  {asked.yes}", "error", id="yes", action=yes, compact=True)
                 yield Button("n  Go back", action=no, compact=True)
 

@@ -60,7 +60,9 @@ class TurnedAway(Exception):
 
     def __init__(self, status: int, words: str, more: str = "") -> None:
         super().__init__(words)
-        self.status, self.words, self.more = status, words, more
+        self.status = status
+        self.words = words
+        self.more = more
 
     def answer(self) -> Response:
         """The refusal as a page; nothing of the request is in it."""
@@ -71,7 +73,10 @@ class Rate:
     """So many at once, so many a second after that."""
 
     def __init__(self, burst: float, per_second: float) -> None:
-        self._burst, self._each, self._left, self._at = burst, per_second, burst, 0.0
+        self._burst = burst
+        self._each = per_second
+        self._left = burst
+        self._at = 0.0
 
     def allows(self, now: float) -> bool:
         """Count one more."""
@@ -89,7 +94,8 @@ class Guard:
     def __init__(
         self, page: ASGIApp, devices: Devices, *, names: Collection[str], read_only: bool
     ) -> None:
-        self._page, self._devices = page, devices
+        self._page = page
+        self._devices = devices
         self._names = {name.lower() for name in names} | {"localhost"}
         self._read_only = read_only
         self._rates: dict[str | None, Rate] = {None: Rate(30, 2)}  # by device; strangers share one

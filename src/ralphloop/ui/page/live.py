@@ -34,7 +34,8 @@ class Board(NamedTuple):
 
 class Live:
     def __init__(self, project: Project, painter: Painter) -> None:
-        self._source, self._painter = Source(project), painter
+        self._source = Source(project)
+        self._painter = painter
         # The journal belongs to the thread that opened it, and reading must not hold up the others.
         self._reader = ThreadPoolExecutor(1, "reader")
         self._board = Board(0, nothing_known(project), {})
@@ -56,7 +57,8 @@ class Live:
 
     def _look(self) -> Board | None:
         """A new one; None where nothing has changed."""
-        facts, before = self._source.poll(), self._board
+        facts = self._source.poll()
+        before = self._board
         if facts is None and before.version:
             return None
         facts = facts or before.facts

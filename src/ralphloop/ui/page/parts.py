@@ -26,7 +26,9 @@ from ralphloop.ui.monitor.pages import Page as Lines
 from ralphloop.ui.monitor.panels import Screen
 from ralphloop.ui.report.values import Teller
 
-LEFT, RIGHT = ("now", "log", "facts"), ("stories", "past")  # on a wide screen
+# on a wide screen
+LEFT = ("now", "log", "facts")
+RIGHT = ("stories", "past")
 NAMES = ("head", "yours", "steer", *LEFT, *RIGHT)
 ROWS = 50  # of a list, at a time
 _LOG_LINES = 30
@@ -80,7 +82,8 @@ class Painter:
         self._parts: Any = environment.get_template("parts.html.j2").module
 
     def pieces(self, facts: Facts, at: float) -> dict[str, Piece]:
-        told, found = self._told(facts, at), {}
+        told = self._told(facts, at)
+        found = {}
         for name in NAMES:
             html = str(getattr(self._parts, name)(told)).strip()
             digest = hashlib.sha256(html.encode("utf-8", "replace")).hexdigest()[:12]

@@ -54,7 +54,9 @@ def guarded(
 
 class _Site:
     def __init__(self, project: Project, devices: Devices, steer: Steer, painter: Painter) -> None:
-        self._project, self._devices, self._painter = project, devices, painter
+        self._project = project
+        self._devices = devices
+        self._painter = painter
         self._steer, self._asking = steer, ThreadPoolExecutor(1, "asking")
         self._said: dict[str, str] = {}  # by device, until it was shown
         self._live: Live
@@ -118,14 +120,16 @@ class _Site:
 
     async def _stories(self, request: Request) -> Response:
         board = await self._live.board()
-        start, rows = _number(request, "from", 0), board.facts.stories
+        start = _number(request, "from", 0)
+        rows = board.facts.stories
         more = f"stories?from={start + ROWS}" if start + ROWS < len(rows) else ""
         shown = ("", "stories", rows[start : start + ROWS], more)
         title = f"{len(rows):,} stories" + (f", from the {start + 1:,}. on" if start else "")
         return self._shown(request, title=title, lists=[shown])
 
     async def _story(self, request: Request) -> Response:
-        facts, name = (await self._live.board()).facts, request.query_params.get("id", "")
+        facts = (await self._live.board()).facts
+        name = request.query_params.get("id", "")
         run = facts.night.run.id if facts.night.run else ""
         look = next((one for one in facts.night.stories if one.story.id == name), None)
         if look is None:
@@ -134,13 +138,15 @@ class _Site:
         return self._shown(request, title=self._painter.say(name, 60), lists=lists)
 
     async def _iterations(self, request: Request) -> Response:
-        run, before = _run((await self._live.board()).facts), _number(request, "before", 0)
+        run = _run((await self._live.board()).facts)
+        before = _number(request, "before", 0)
         found = await self._live.read(lambda: _older(self._project, run, before, ROWS))
         more = f"iterations?before={found[-1].n}" if found and found[-1].n > 1 else ""
         return self._shown(request, title="Iterations", lists=[("", "iterations", found, more)])
 
     async def _iteration(self, request: Request) -> Response:
-        run, n = _run((await self._live.board()).facts), _number(request, "n", 0)
+        run = _run((await self._live.board()).facts)
+        n = _number(request, "n", 0)
         found = await self._live.read(lambda: _older(self._project, run, n + 1, 1))
         lists = await self._lines(lambda: iteration_pages(self._project, run, n))
         lists.sort(key=lambda page: page[0] in ("Verdict", "Prompt"))
@@ -157,7 +163,8 @@ class _Site:
 
     async def _do(self, request: Request) -> Response:
         form: Mapping[str, str] = request.scope["form"]
-        kind, story = form.get("kind", ""), form.get("story", "")
+        kind = form.get("kind", "")
+        story = form.get("story", "")
         if kind not in KINDS:
             raise TurnedAway(400, "That cannot be asked from here.")
         text = form.get("text", "")[:_MOST_TEXT].replace("\r\n", "\n")
@@ -166,7 +173,8 @@ class _Site:
             words = await loop.run_in_executor(self._asking, self._steer, kind, story, text)
             is_done = True
         except RalphError as error:
-            words, is_done = f"{error.message}. {error.next_step}", False
+            words = f"{error.message}. {error.next_step}"
+            is_done = False
         words = self._painter.say(words[:1].upper() + words[1:], 600)
         if request.headers.get("accept") == "application/json":
             return JSONResponse({"words": words, "done": is_done})

@@ -34,7 +34,8 @@ def write(project: Project, report: Report) -> list[Path]:
     written = []
     for kind, text in (("html", as_html(report)), ("md", as_markdown(report))):
         path = project.directory / "reports" / f"{report.run}.{kind}"
-        data, room = text.encode("utf-8", "replace"), project.directory
+        data = text.encode("utf-8", "replace")
+        room = project.directory
         write_atomic(path, data, within=room, durable=False, parents=True)
         written.append(path)
     return written

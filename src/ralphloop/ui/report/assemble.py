@@ -59,7 +59,9 @@ _T = TypeVar("_T")
 
 
 def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
-    night, run, say = record.night, record.run, Teller(secrets)
+    night = record.night
+    run = record.run
+    say = Teller(secrets)
     every = record.journal.every_iteration(run.id, brief=True)
     tally = Tally(say, own_commits(every, record.commits))
     for iteration in record.iterations():
@@ -67,7 +69,8 @@ def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
     for event in record.events():
         tally.hear(event)
     as_of = run.ended_at or run.last_activity
-    waits, moves = record.journal.waits(run.id, MOST_SPANS)[::-1], _moves(record, tally, as_of)
+    waits = record.journal.waits(run.id, MOST_SPANS)[::-1]
+    moves = _moves(record, tally, as_of)
     groups = {group.key: group for group in _groups(night, tally)}
     decisions = _decisions(run, tally, waits, moves)
     untried = tally.untried.most_common(MOST_UNTRIED)
@@ -132,7 +135,8 @@ def _groups(night: Night, tally: Tally) -> Iterator[Group]:
         elif look.standing is Standing.SET_ASIDE or look.state.attempts or (spent and spent.failed):
             key = "failed"
         sorted_in[key].append(look)
-    room, checks = MOST_STORIES, [shlex.join(argv) for argv in night.session.frozen.checks]
+    room = MOST_STORIES
+    checks = [shlex.join(argv) for argv in night.session.frozen.checks]
     for key, members in sorted_in.items():
         if members or key in ALWAYS:
             shown = tuple(_story(look, key, tally, checks) for look in members[:room])
@@ -142,7 +146,8 @@ def _groups(night: Night, tally: Tally) -> Iterator[Group]:
 
 
 def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> StoryLine:
-    say, story = tally.say, look.story
+    say = tally.say
+    story = look.story
     spent = tally.stories.get(story.id, Account())
     own = shlex.join(story.verify) if story.verify else "verify"
     proof: list[str] = []
@@ -221,7 +226,8 @@ def _at(item: ReportNote | Transition) -> float:
 
 
 def _spending(night: Night, passes: int) -> Spending:
-    totals, most = night.totals, night.limits.max_cost_usd
+    totals = night.totals
+    most = night.limits.max_cost_usd
     return Spending(
         totals=totals,
         total_tokens=totals.total_tokens,
@@ -245,7 +251,8 @@ def _rungs(night: Night, tally: Tally) -> Iterator[UsedBy]:
 
 
 def _times(night: Night, tally: Tally) -> dict[str, float]:
-    total, waiting = night.active_s, night.totals.waited_s
+    total = night.active_s
+    waiting = night.totals.waited_s
     working = sum(cost.seconds for cost in tally.spent)
     return {
         "working_s": working,
@@ -265,10 +272,14 @@ def _series(
     costs.sort(key=lambda cost: (-cost.cost_usd, -cost.tokens))
     rest = costs[MOST_STORY_BARS:]
     circuit: list[Span] = []
-    state, since, reason = tally.first_circuit or "CLOSED", start, "as it was when the run began"
+    state = tally.first_circuit or "CLOSED"
+    since = start
+    reason = "as it was when the run began"
     for move in moves:
         circuit.append(Span(state, reason, since, _at(move)))
-        state, since, reason = str(move.after), _at(move), say(move.reason)
+        state = str(move.after)
+        since = _at(move)
+        reason = say(move.reason)
     circuit.append(Span(state, reason, since, max(since, end)))
     until = [wait.ended_at or max(end, wait.started_at) for wait in waits]
     return Series(

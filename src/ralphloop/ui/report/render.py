@@ -53,7 +53,8 @@ def escaped(text: str) -> str:
 def code(text: str) -> str:
     """A Markdown code span that holds whatever the text holds."""
     longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
-    fence, pad = "`" * (longest + 1), " " if longest else ""
+    fence = "`" * (longest + 1)
+    pad = " " if longest else ""
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
@@ -73,7 +74,8 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    start, span = report.started_at, max(report.as_of - report.started_at, 1.0)
+    start = report.started_at
+    span = max(report.as_of - report.started_at, 1.0)
     form = "%H:%M" if span < _NIGHT else "%m-%d %H:%M"  # a night needs no dates
     environment.filters |= {
         "clock": partial(clock, zone=zone),
@@ -93,7 +95,8 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
         "words": escaped,
         "code": code,
     }
-    by_key, shares = {group.key: group for group in report.groups}, _shares(report)
+    by_key = {group.key: group for group in report.groups}
+    shares = _shares(report)
     return environment.get_template(name).render(
         report=report,
         tiles=[by_key[key] for key in ALWAYS],

@@ -78,7 +78,8 @@ class Tally:
         """Take one iteration in; one that is still going on says nothing yet."""
         if it.finished_at is None:
             return
-        story, used = self.stories[it.story or ""], it.record
+        story = self.stories[it.story or ""]
+        used = it.record
         cost = UsedBy(
             str(it.n),
             iterations=1,
@@ -96,7 +97,8 @@ class Tally:
         self._judge(it, story, it.finished_at)
         for key, words in _near_misses(it):
             self._near_counts[key] += 1
-            note, found = self._note(it, words), self._near[key]
+            note = self._note(it, words)
+            found = self._near[key]
             if len(found) < _MOST_EXAMPLES and note.words not in (known.words for known in found):
                 found.append(note)
         self.tampering_count += len(used.findings)
@@ -111,7 +113,8 @@ class Tally:
         )
 
     def _judge(self, it: IterationRecord, story: Account, at: float) -> None:
-        verdict, analysis = it.record.verdict, it.record.analysis
+        verdict = it.record.verdict
+        analysis = it.record.analysis
         asks = it.status == Status.BLOCKED
         if not _is_outage(it):
             failed = is_failed_attempt(analysis, passed=verdict.passed)
@@ -123,8 +126,10 @@ class Tally:
             told = tuple(line for line in lines if line.strip(" -=_"))[-_MOST_EXAMPLES:]
             story.last_lines = () if verdict.passed else told
         if verdict.passed:
-            trial, grade = it.record.evidence.trial, str(verdict.grade or "")
-            story.look_at, story.remarks = verdict.look_at, trial.remarks if trial else ()
+            trial = it.record.evidence.trial
+            grade = str(verdict.grade or "")
+            story.look_at = verdict.look_at
+            story.remarks = trial.remarks if trial else ()
             self.untried.update(trial.untried if trial else ())
             self.passes.append(PassPoint(at, len(self.passes) + 1, self.say(it.story, 60), grade))
         if moved := analysis.transition:
@@ -143,7 +148,8 @@ class Tally:
 
     def hear(self, event: LoopEvent) -> None:
         """Take in what happened between iterations, and where they were."""
-        at, words = event.at, ""
+        at = event.at
+        words = ""
         self._follow(event)
         match event.what:
             case events.RunStarted(circuit=circuit):
@@ -167,7 +173,8 @@ class Tally:
             self.notes.append(ReportNote(self.say(words), at))
 
     def _follow(self, event: LoopEvent) -> None:
-        number, at = event.iteration, event.at
+        number = event.iteration
+        at = event.at
         match event.what:
             case events.IterationStarted() as what if what.lane:
                 self._flying[number] = (what, at)
@@ -176,7 +183,9 @@ class Tally:
             case events.IterationFinished() if number in self._flying:
                 # It worked, waited for its turn to land, and landed.
                 what, start = self._flying.pop(number)
-                name, lane, queued = what.story, what.lane, self._queued.pop(number, at)
+                name = what.story
+                lane = what.lane
+                queued = self._queued.pop(number, at)
                 turn = min(max(queued, self._landed), at)
                 self._in_lane("working", f"{name}, iteration {number}", start, queued, lane)
                 self._in_lane("queued", f"{name} waited for landing", queued, turn, lane)
@@ -189,8 +198,11 @@ class Tally:
 
 
 def _near_misses(it: IterationRecord) -> Iterator[tuple[str, str]]:
-    kept, analysis, verdict = it.record, it.record.analysis, it.record.verdict
-    moved, why = analysis.transition, kept.why_it_ended or _NO_REASON
+    kept = it.record
+    analysis = it.record.analysis
+    verdict = it.record.verdict
+    moved = analysis.transition
+    why = kept.why_it_ended or _NO_REASON
     how = ended_words(it.outcome)
     ended = why if why.startswith(how) else f"{how}: {why}"
     if analysis.story_claimed and not verdict.passed and not _is_outage(it):

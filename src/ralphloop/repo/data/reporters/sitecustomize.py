@@ -49,7 +49,8 @@ def _listen(path, only):
     listening("addError", _how_it_failed)
     listening("addSubTest", lambda test, error: error and _how_it_failed(test, error))
 
-    begun, over = result.startTestRun, result.stopTestRun
+    begun = result.startTestRun
+    over = result.stopTestRun
 
     def started(self):
         _leave_no_trace()
@@ -59,7 +60,8 @@ def _listen(path, only):
         write("end")
         return over(self)
 
-    result.startTestRun, result.stopTestRun = started, stopped
+    result.startTestRun = started
+    result.stopTestRun = stopped
     if only is not None:
         _load_only(unittest.TestLoader, {os.path.realpath(name) for name in only})
 
@@ -70,7 +72,8 @@ def _name(test):
     if example is not None:  # of a docstring: its own file, not that of the module `doctest`
         return "::".join([os.path.relpath(example.filename or "."), example.name])
     module = sys.modules.get(type(test).__module__)
-    file, method = getattr(module, "__file__", None), getattr(test, "_testMethodName", None)
+    file = getattr(module, "__file__", None)
+    method = getattr(test, "_testMethodName", None)
     if not method:
         return str(test)  # a fixture of a class or a module
     if file is None or type(test).__module__.startswith("unittest"):
@@ -82,7 +85,8 @@ def _name(test):
 
 def _how_it_failed(test, error):
     """Inside the test itself, or before it came to that."""
-    method, trace = getattr(test, "_testMethodName", None), error[2]
+    method = getattr(test, "_testMethodName", None)
+    trace = error[2]
     inside = False
     while trace is not None and method:
         inside = inside or trace.tb_frame.f_code.co_name == method
