@@ -269,7 +269,8 @@ def _cleaned(project: Project, journal: Journal) -> Iterator[str]:
 
 def _without_old_branches(repo: Repository, book: Book) -> Iterator[str]:
     """Delete what earlier runs landed on and the branch of the checkout has; what, in words."""
-    git = repo.git.writing()
+    # Outside of any box: with the last lane its directory went, which a box would bind.
+    git = without_hooks(repo)
     head = repo.head()
     for branch in filter(is_of_a_run, own_branches(repo)):
         if branch == book.branch or not git.contains(head, branch):
