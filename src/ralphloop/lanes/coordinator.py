@@ -237,7 +237,8 @@ class Coordinator:
 
     def _no_room(self, said: object = "") -> str:
         found = no_room(self.yard.landing.root, self.yard.home.project.directory, said=said)
-        self._met_full += bool(found)
+        if found:
+            self._met_full += 1
         return found
 
     def _mend(self, lane: Lane) -> bool:
@@ -248,7 +249,8 @@ class Coordinator:
             lane.workspace.left_lane = lambda: lost
         if self._lands is None or self._lands is lane:
             found = mend_landing(self.yard) or found
-        self._mends += found
+        if found:
+            self._mends += 1
         return found and self._mends <= _MOST_MENDS
 
     async def _put_right(self, lane: Lane, begun: Round) -> None:
