@@ -161,3 +161,10 @@ def test_a_rendered_block_parses_back_to_itself(original: StatusBlock, before: s
 def test_parsing_never_raises(text: str) -> None:
     """Any text is data: the finder gives an answer."""
     find_block(text)
+
+
+@pytest.mark.parametrize("words", ["none", "None.", "N/A", "-", "", "nothing"])
+def test_words_that_recommend_nothing_are_no_advice(words: str) -> None:
+    """Nobody is told "next: none"."""
+    assert status_block.advice_of(words) == ""
+    assert status_block.advice_of("none of the tests runs on Windows") != ""

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 _PROMPT = ">>>"
 _EMPTY = b'""'
+_HOLDING = (ast.stmt, ast.ExceptHandler, ast.match_case)
+_Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Crossed(NamedTuple):
@@ -68,6 +70,13 @@ def crossed(old: bytes, new: bytes) -> Crossed | None:
     )
 
 
+class _Described(NamedTuple):
+    """Something that can have a docstring, by its name in the module."""
+
+    name: str
+    node: _Definition
+
+
 def _docstrings(source: bytes) -> dict[str, _Docstring]:
     """By the names of what they describe; one that is defined twice has a number."""
     source.decode("utf-8")  # columns are counted in it
@@ -101,13 +110,9 @@ def _docstrings(source: bytes) -> dict[str, _Docstring]:
     return found
 
 
-_Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-_HOLDING = (ast.stmt, ast.ExceptHandler, ast.match_case)
-
-
-def _definitions(node: _Definition, name: str) -> Iterator[tuple[str, _Definition]]:
+def _definitions(node: _Definition, name: str) -> Iterator[_Described]:
     """A module and everything in it that can have a docstring which is collected."""
-    yield name, node
+    yield _Described(name, node)
     waiting = deque[ast.AST](node.body)
     while waiting:
         one = waiting.popleft()

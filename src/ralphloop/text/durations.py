@@ -18,6 +18,7 @@ _DURATION = LazyRegex(  # each unit once, larger ones first; or a bare number of
     rf"(?:{_N}d ?)?(?:{_N}h ?)?(?:{_N}m(?!s) ?)?(?:{_N}s ?)?(?:{_N}ms)?|{_N}", re.ASCII
 )
 _UNITS = (float(_DAY), float(_HOUR), float(_MINUTE), 1.0, 0.001, 1.0)
+_HALF_DAY = LazyRegex(r"(0?[1-9]|1[0-2])(?::([0-5]\d))? ?([ap])\.?m\.?", re.ASCII)
 _CLOCK = LazyRegex(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
 _LONGEST_TEXT = 40
 
@@ -93,8 +94,11 @@ def clock(at: float | None, zone: tzinfo | None = None, form: str = "%Y-%m-%d %H
 
 def parse_clock(text: str) -> str:
     found = _CLOCK.fullmatch(text.strip())
+    if found is None and (half := _HALF_DAY.fullmatch(text.strip().lower())):
+        afternoon = 12 if half[3] == "p" else 0
+        return f"{int(half[1]) % 12 + afternoon:02d}:{half[2] or '00'}"
     if found is None:
-        raise ValueError(f'expected a time of day such as "07:00", got {_shown(text)}')
+        raise ValueError(f'expected a time of day such as "07:00" or "7am", got {_shown(text)}')
     return f"{int(found[1]):02d}:{found[2]}"
 
 

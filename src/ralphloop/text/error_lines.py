@@ -20,6 +20,7 @@ The last `MAX_TEXT` characters are read, because a run ends in its last words.
 import re
 from enum import IntEnum
 from itertools import islice
+from typing import NamedTuple
 
 from ralphloop.text.lines import Kind, Line, scan
 from ralphloop.text.plain import LazyRegex, any_case, clean
@@ -38,7 +39,9 @@ class Rank(IntEnum):
     SPECIFIC = 3  # names the failure
 
 
-_Error = tuple[str, Rank]
+class _Error(NamedTuple):
+    text: str
+    rank: Rank
 
 
 def _any(*patterns: str, flags: int = 0) -> LazyRegex:
@@ -270,6 +273,7 @@ _FIX_HEADING = LazyRegex(r"(?i:(?:#{1,6}|\*\*)\s*(?:the )?(?:fix|solution|resolu
 
 
 def find_error_lines(text: str) -> dict[str, Rank]:
+    """The errors a text tells of, in its order, each with how much it says."""
     text = clean(text[-MAX_TEXT:])
     if not _TRIGGER.search(text.lower()):
         return {}
@@ -294,6 +298,7 @@ class _Reader:
         self._announced = False  # "The build stops here:"; what comes next is why
 
     def read(self, line: Line) -> None:
+        """Take in the next line."""
         text = line.text[:MAX_LINE]
         if line.kind is Kind.SPEECH and text.strip():
             self.leave_exhibit(text)
@@ -306,20 +311,22 @@ class _Reader:
         self._previous = text
         if found:
             kept = self.found if self._kind is Kind.SPEECH else self._shown
-            kept.setdefault(found[0][:500].rstrip(), found[1])
+            kept.setdefault(found.text[:500].rstrip(), found.rank)
 
     def leave_exhibit(self, said: str) -> None:
         """Keep what an exhibit held, unless it passed or what is said below calls it solved."""
         if self._shown and not self._passed:
             solved = _NOT_NOW.search(said) and not (_UNSOLVED.search(said) or _TURN.search(said))
             is_cured = _FIX_HEADING.match(said) or (solved and _OF_THE_ABOVE.match(said))
-            for text, rank in self._shown.items() if not is_cured else ():
+            kept = {} if is_cured else self._shown
+            for text, rank in kept.items():
                 self.found.setdefault(text, rank)
         self._shown = {}
         self._passed = None
         self._kind = Kind.SPEECH
 
     def _found_in(self, text: str, line: Line) -> _Error | None:
+        """The error that stands in a line, by what stood before it."""
         waiting = self._frame_indent is not None or self._head is not None or self._announced
         if not waiting and not _TRIGGER.search(text.lower()):
             return None
@@ -329,18 +336,21 @@ class _Reader:
         # The headline of a diagnostic whose place stands below it, as ruff and rustc print them.
         pointed_at = self._previous.strip() if _POINTS_BACK.match(text) else ""
         if pointed_at and not _NOT_SEVERE.match(pointed_at):
-            return pointed_at, Rank.SPECIFIC
+            return _Error(pointed_at, Rank.SPECIFIC)
         # A traceback ends with the first line left of its frames; source lines stand right of them.
         indent = len(text) - len(text.lstrip())
         if self._frame_indent is not None and indent < self._frame_indent:
             self._frame_indent = None
             if raised := _RAISED.match(text):
-                return raised[1].strip(), Rank.SPECIFIC
+                return _Error(raised[1].strip(), Rank.SPECIFIC)
         in_code = line.kind is Kind.CODE and not _OUTPUT.fullmatch(line.language)
         return self._reported(text, in_code=in_code)
 
     def _reported(self, line: str, *, in_code: bool) -> _Error | None:
-        head, self._head, text = self._head, None, line.strip()
+        """The error that a line reports by itself or below its head."""
+        head = self._head
+        self._head = None
+        text = line.strip()
         # The build or the tests fail, and then comes how.
         announces = _ANNOUNCED.match(text) and not (_WORK.match(text) or _NOT_NOW.search(text))
         announced = self._announced
@@ -359,15 +369,15 @@ class _Reader:
         failed = _run_failed(bare)
         if failed is not None:  # one count of failures outweighs any that passed
             self._passed = self._passed is not False and not failed
-            return (bare, Rank.TALLY) if failed else None
+            return _Error(bare, Rank.TALLY) if failed else None
         self._announced = self._announced or (announced and bulleted)
         found = _shaped(bare, in_code=in_code, bulleted=bulleted)
         if not (found or in_code):
             found = _told(line, announced=announced)
         if head and not found and _is_message(head.rstrip(":"), bare):
-            return f"{head} {bare}", Rank.SPECIFIC
+            return _Error(f"{head} {bare}", Rank.SPECIFIC)
         shown = announced and not (found or bulleted or in_code or self._announced)
-        return (bare, Rank.TOLD) if shown else found
+        return _Error(bare, Rank.TOLD) if shown else found
 
 
 def _run_failed(text: str) -> bool | None:
@@ -383,22 +393,23 @@ def _run_failed(text: str) -> bool | None:
 
 
 def _shaped(bare: str, *, in_code: bool = False, bulleted: bool = False) -> _Error | None:
+    """The error that a line is by its shape, without the place before it."""
     place = _PLACE.match(bare)
     said = bare[place.end() :] if place else bare
     if _NOT_SEVERE.match(said) or (in_code and not place):
         return None  # source code is full of errors nobody made; only a compiler gives places
     if _VAGUE.match(said):
-        return said, Rank.VAGUE
+        return _Error(said, Rank.VAGUE)
     if (headed := _headed(said)) is not None:
         head, _, message = headed.partition(": ")
-        return (headed, Rank.SPECIFIC) if _is_message(head, message) else None
+        return _Error(headed, Rank.SPECIFIC) if _is_message(head, message) else None
     complains = place and place["column"] and _COMPLAINT.match(said)
     if complains or _OTHERS.match(said):
-        return said, Rank.SPECIFIC
+        return _Error(said, Rank.SPECIFIC)
     says = None if bulleted else _PROGRAM_SAYS.match(said)
     program = says["program"] if says else ""
     is_program = program.islower() or "/" in program  # a capital says label ("Result: not found")
-    return (said, Rank.SPECIFIC) if is_program else None
+    return _Error(said, Rank.SPECIFIC) if is_program else None
 
 
 def _headed(text: str) -> str | None:

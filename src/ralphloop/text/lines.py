@@ -97,11 +97,13 @@ def fence_after(fence: Fence | None, run: str, info: str) -> Fence | None:
 
 
 def scan(text: str) -> Iterator[Line]:
+    """Every line of a text with what it is."""
     lines = text.split("\n")
     may_be_marked = "STATUS" in text.upper()
     block_end = 0
     fence: Fence | None = None
-    in_diff = in_comment = False
+    in_diff = False
+    in_comment = False
     for index, line in enumerate(lines):
         if may_be_marked and index >= block_end and _is_marker(line, _BLOCK_BEGIN):
             block_end = _after_block(lines, index + 1)
@@ -194,8 +196,10 @@ def _introduces(line: str) -> bool:
 
 
 def _paragraphs(text: str) -> list[list[str]]:
+    """The spoken lines of a text by paragraph; what is shown between them is one of its own."""
     paragraphs: list[list[str]] = [[]]
-    in_list = code = False
+    in_list = False
+    code = False
     for line in scan(text):
         spoken = line.text.rstrip() if line.kind is Kind.SPEECH else ""
         in_list = _ITEM.match(spoken) is not None or (in_list and spoken[:1] in {"", " ", "\t"})

@@ -91,6 +91,7 @@ def _tells(other: str, part: str) -> bool:
 
 
 def _normalised(line: str) -> str:
+    """An error line without what changes from run to run."""
     text = " ".join(line.split())
     if test := _TEST.match(text) or _VERBOSE_TEST.match(text):
         file, _, name = test["id"].partition("::")
@@ -117,6 +118,7 @@ def _replaced(match: re.Match[str]) -> str:
 
 
 def _replaced_in_quotes(match: re.Match[str]) -> str:
+    """What stands for a piece of noise, by its kind."""
     kind = match.lastgroup or ""
     found = match[0]
     if kind == "quoted":  # words are identity, data is not
@@ -151,7 +153,8 @@ def _way(path: str) -> str:
 def _last(name: str) -> str:
     """The last part of a path: an id there changes from run to run, a file's name does not."""
     extension = _EXTENSION.search(name)
-    stem, rest = (name[: extension.start()], extension[0]) if extension else (name, "")
+    rest = extension[0] if extension else ""
+    stem = name.removesuffix(rest)
     opaque = stem.isdigit() or (not rest and _BARE_ID.match(stem))
     if opaque or any(_OPAQUE.match(piece) for piece in _PIECE.findall(stem)):
         return f"<id>{rest}"

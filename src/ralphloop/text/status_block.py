@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -102,26 +102,40 @@ _TRAILER = any_case(
 )
 
 
+class _Body(NamedTuple):
+    """What stands behind a begin marker."""
+
+    text: str
+    end: int  # where it ends in the whole text
+    fence: Fence | None  # around it
+    truncated: bool
+
+
+class _Field(NamedTuple):
+    key: str  # in capitals, with underscores
+    value: str  # as it is written
+
+
 def find_block(text: str) -> StatusBlock | None:
+    """The block that counts in an answer; None where there is none."""
     if text.isascii() and "\x1b" not in text and "ralph" not in text.lower():
         return None  # every form names it; invisible characters may hide the name
     text = clean(text)
     whole: StatusBlock | None = None
     unclosed: StatusBlock | None = None
-    # counts if nothing follows
-    fenced = whole
+    fenced: StatusBlock | None = None  # counts if nothing follows
     fenced_end = 0
-    for body, end, fence, truncated in _bodies(text):
-        lines = body.split("\n") if len(body) <= MAX_BLOCK else []
-        if truncated:  # it is read up to the first line that is no field
+    for body in _bodies(text):
+        lines = body.text.split("\n") if len(body.text) <= MAX_BLOCK else []
+        if body.truncated:  # it is read up to the first line that is no field
             lines = list(takewhile(lambda line: not line.strip() or _read_field(line), lines))
-        block = _to_block(_read_fields(lines), truncated=truncated)
-        if block is None or (fence and fence.is_diff):
+        block = _to_block(_read_fields(lines), truncated=body.truncated)
+        if block is None or (body.fence and body.fence.is_diff):
             continue
-        if fence:
+        if body.fence:
             fenced = block
-            fenced_end = end
-        elif truncated:
+            fenced_end = body.end
+        elif body.truncated:
             unclosed = block
         else:
             whole = block
@@ -130,8 +144,8 @@ def find_block(text: str) -> StatusBlock | None:
     return _titled_block(text[-MAX_BLOCK:]) or whole or unclosed
 
 
-def _bodies(text: str) -> Iterator[tuple[str, int, Fence | None, bool]]:
-    """What follows each begin marker: its end, the fence around it, whether it is cut off."""
+def _bodies(text: str) -> Iterator[_Body]:
+    """What follows each begin marker."""
     fence: Fence | None = None
     begin: int | None = None
     for event in _EVENT.finditer(text):
@@ -140,16 +154,16 @@ def _bodies(text: str) -> Iterator[tuple[str, int, Fence | None, bool]]:
             if after is fence:
                 continue
             if begin is not None:
-                yield text[begin : event.start()], event.start(), fence, True
+                yield _Body(text[begin : event.start()], event.start(), fence, truncated=True)
             fence = after
             begin = None
         elif not event["end"]:
             begin = event.end()
         elif begin is not None:
-            yield text[begin : event.start()], event.end(), fence, False
+            yield _Body(text[begin : event.start()], event.end(), fence, truncated=False)
             begin = None
     if begin is not None:
-        yield text[begin:], len(text), fence, True
+        yield _Body(text[begin:], len(text), fence, truncated=True)
 
 
 def _titled_block(tail: str) -> StatusBlock | None:
@@ -166,13 +180,13 @@ def _titled_block(tail: str) -> StatusBlock | None:
     return None
 
 
-def _read_field(line: str) -> tuple[str, str] | None:
-    """The key (upper case, underscores) and raw value of a `KEY: value` line, else None."""
+def _read_field(line: str) -> _Field | None:
+    """The field that a `KEY: value` line holds; None where it is another line."""
     match = _FIELD.fullmatch(line)
     if match is None:
         return None
     key = re.sub(r"[ -]", "_", match["key"].strip("_")).upper()
-    return key, match["value"].strip()
+    return _Field(key, match["value"].strip())
 
 
 def _read_fields(lines: Iterable[str]) -> Fields:
@@ -233,6 +247,14 @@ def _undressed(raw: str) -> str:
 
 def tidy_recommendation(raw: str) -> str:
     return " ".join(clean(raw).split())[:500].strip("*` ")
+
+
+_NOTHING = frozenset({"", "-", "none", "n/a", "na", "nothing", "no", "null"})
+
+
+def advice_of(recommendation: str) -> str:
+    """What is recommended; empty where the words say that nothing is."""
+    return "" if recommendation.strip(" .").casefold() in _NOTHING else recommendation
 
 
 def render(block: StatusBlock) -> str:

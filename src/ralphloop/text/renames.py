@@ -1,0 +1,114 @@
+"""Code that was renamed, and a text that speaks of it by its old name.
+
+A test loads code by the name of its file.  Where a story renames that file, its old tests cannot be
+loaded any more, which says nothing about what the code does: with the new name in them they can.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+_LEAST_ALIKE = 0.3  # of their lines, for two files to be the same under another name
+_MOST_PAIRS = 200
+_DIRECTORY_FILES = frozenset({"__init__", "index", "mod"})  # they are called by their directory
+
+
+class Renamed(NamedTuple):
+    """What a text calls something, before and after."""
+
+    old: str
+    new: str
+
+
+class RenamedFile(NamedTuple):
+    """One file under its two names."""
+
+    gone: str
+    came: str
+
+
+def renamed_names(files: Iterable[RenamedFile]) -> tuple[Renamed, ...]:
+    """How files that have another name are called by others, before and now."""
+    found: dict[str, str] = {}
+    for pair in files:
+        for one in _names(_parts(pair.gone), _parts(pair.came)):
+            found.setdefault(one.old, one.new)
+    return tuple(Renamed(old, new) for old, new in found.items())
+
+
+def with_new_names(text: str, renamed: Iterable[Renamed]) -> str:
+    """The same text, speaking of what was renamed by its new name."""
+    by_old = {one.old: one.new for one in renamed}
+    if not by_old:
+        return text
+    longest_first = sorted(by_old, key=len, reverse=True)
+    words = "|".join(map(re.escape, longest_first))
+    return re.sub(rf"(?<!\w)(?:{words})(?!\w)", lambda match: by_old[match[0]], text)
+
+
+def renamed_files(gone: Mapping[str, str], came: Mapping[str, str]) -> list[RenamedFile]:
+    """Each file that went with the one it is most likely to be now, by their texts."""
+    free = dict(list(came.items())[:_MOST_PAIRS])
+    pairs = []
+    for path, text in list(gone.items())[:_MOST_PAIRS]:
+        alike = {it: _alikeness(path, text, it, free[it]) for it in free}
+        best = max(alike, key=alike.__getitem__, default=None)
+        is_only_choice = len(gone) == len(came) == 1
+        if best is None or (alike[best] < _LEAST_ALIKE and not is_only_choice):
+            continue
+        pairs.append(RenamedFile(path, best))
+        del free[best]
+    return pairs
+
+
+def stands_in(piece: str, texts: Iterable[str]) -> bool:
+    """Whether these lines stand together in one of the texts, however deep they are indented."""
+    wanted = _plain_lines(piece)
+    return any(wanted in _plain_lines(text) for text in texts)
+
+
+def _plain_lines(text: str) -> str:
+    lines = (line.strip() for line in text.splitlines())
+    return "".join(f"\n{line}\n" for line in lines if line)
+
+
+def _alikeness(old_path: str, old: str, new_path: str, new: str) -> float:
+    """The share of common lines; the same name in another directory is more than any of it."""
+    old_name = old_path.rpartition("/")[2]
+    new_name = new_path.rpartition("/")[2]
+    if old_name.rpartition(".")[2] != new_name.rpartition(".")[2]:
+        return 0.0
+    old_lines = set(old.splitlines())
+    new_lines = set(new.splitlines())
+    either = old_lines | new_lines
+    share = len(old_lines & new_lines) / len(either) if either else 1.0
+    is_moved = old_name == new_name and old_name.partition(".")[0] not in _DIRECTORY_FILES
+    return share + 1.0 if is_moved else share
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    *directories, name = path.split("/")
+    stem = name.partition(".")[0]
+    return (*directories,) if stem in _DIRECTORY_FILES else (*directories, stem)
+
+
+def _names(old: Sequence[str], new: Sequence[str]) -> Iterable[Renamed]:
+    """How others may speak of a file, from its whole path down to the one word that differs."""
+    if not old or not new or old == new:
+        return
+    shared = 0
+    while shared < min(len(old), len(new)) and old[shared] == new[shared]:
+        shared += 1
+    for first in range(shared + 1):
+        for joint in (".", "/", "::"):
+            before = joint.join(old[first:])
+            after = joint.join(new[first:])
+            if joint in before and after:
+                yield Renamed(before, after)
+    behind = 0
+    while behind < min(len(old), len(new)) - shared and old[-1 - behind] == new[-1 - behind]:
+        behind += 1
+    old_words = old[shared : len(old) - behind]
+    new_words = new[shared : len(new) - behind]
+    if len(old_words) == len(new_words) == 1:
+        yield Renamed(old_words[0], new_words[0])
