@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from ralphloop.readers import NAMES, read, reader_for
 from tests.agents.events import NOW, TRUE_BLOCK, init, item, lines, opencode, result, said, text
+from tests.agents.test_recordings import reader_of
 
 RECORDED = sorted((Path(__file__).parent / "recordings").rglob("stdout"))
 AGENTS = st.sampled_from(NAMES)
@@ -97,7 +98,7 @@ def test_twisted_recordings_are_read(path: Path, seed: int, code: int | None) ->
     """Real events with fields of the wrong type give a response, and short visible steps."""
     chance = Random(seed)
     output = [twisted_line(line, chance) for line in path.read_bytes()[:40_000].split(b"\n")]
-    reader = reader_for(path.parent.parent.name)
+    reader = reader_for(reader_of(path.parent.parent.name))
     for line in output:
         for step in reader.feed(line + b"\n"):
             assert len(step.summary) <= 200
@@ -113,13 +114,13 @@ def test_damaged_recordings_are_read(path: Path, data: st.DataObject) -> None:
     end = data.draw(st.integers(start, len(output)))
     filling = data.draw(st.sampled_from([b"", b"\n", b"\xff\x00", output[start:end] * 2]))
     damaged = output[:start] + filling + output[end:]
-    assert read(damaged, agent=path.parent.parent.name, exit_code=1, now=NOW).outcome
+    assert read(damaged, agent=reader_of(path.parent.parent.name), exit_code=1, now=NOW).outcome
 
 
 @given(st.sampled_from(RECORDED), st.lists(st.integers(1, 5_000), min_size=1, max_size=20))
 def test_chunks_do_not_matter(path: Path, sizes: list[int]) -> None:
     """Cut anywhere, the same bytes give the same response."""
-    output, agent = path.read_bytes()[:20_000], path.parent.parent.name
+    output, agent = path.read_bytes()[:20_000], reader_of(path.parent.parent.name)
     reader = reader_for(agent)
     position = number = 0
     while position < len(output):

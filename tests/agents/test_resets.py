@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.readers.failures import reset_time
+from ralphloop.readers.resets import reset_time
 
 NOW = datetime(2026, 11, 15, 20, 30, tzinfo=UTC)
 
@@ -34,6 +34,27 @@ NOW = datetime(2026, 11, 15, 20, 30, tzinfo=UTC)
         ("Try again in 1 day 3 hours 12 minutes.", "2026-11-16T23:42"),
         ("Your quota will reset after 5h12m3s.", "2026-11-16T01:42:03"),
         ("retry after 30s", "2026-11-15T20:30:30"),
+        ("429 You have reached your weekly usage limit. It will reset in 2h", "2026-11-15T22:30"),
+        ("Your limit resets in 1 hour and 30 minutes", "2026-11-15T22:00"),
+        ("quota resets in about 2 hours", "2026-11-15T22:30"),
+        ("try again at 10:27 pm UTC", "2026-11-15T22:27"),
+        ("try again at 14:00 PST", "2026-11-15T22:00"),
+        ("try again at 2:00 PM PT", "2026-11-15T22:00"),
+        ("resets at 23:00 UTC+2", "2026-11-15T21:00"),
+        ("resets at 03:00 +05:30", "2026-11-15T21:30"),
+        ("resets at 2026-11-16T09:00:00Z", "2026-11-16T09:00"),
+        ("resets on 2026-11-16 09:00:00+02:00", "2026-11-16T07:00"),
+        ("resets 2026-11-16 09:00", "2026-11-16T09:00"),
+        ("You will regain access on 2026-12-01 at 00:00 UTC.", "2026-12-01T00:00"),
+        ("Your limit will reset at 2026-11-18 09:12:00", "2026-11-18T09:12"),
+        ("Your quota resets on 2026-12-01.", "2026-12-01T00:00"),
+        ("(TPD): Limit 100, Used 99. Please try again in 17m16s.", "2026-11-15T20:47:16"),
+        ("Your weekly limit resets Monday at 9am (UTC)", "2026-11-16T09:00"),
+        ("resets on Tuesday, 10:30 UTC", "2026-11-17T10:30"),
+        ("Try again on Sun at 9pm (UTC)", "2026-11-15T21:00"),
+        ("resets Sunday 3am (UTC)", "2026-11-22T03:00"),
+        ("limit resets Fri", "2026-11-20T00:00"),
+        ("available again tomorrow at 7am (UTC)", "2026-11-16T07:00"),
     ],
 )
 def test_sentences_with_a_time(sentence: str, moment: str) -> None:

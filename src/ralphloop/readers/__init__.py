@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ralphloop.core.model import Response
     from ralphloop.readers.stream import Reader
 
-NAMES = ("auto", "text", "claude", "codex", "gemini", "opencode")
+NAMES = ("auto", "text", "claude", "codex", "gemini", "opencode", "droid", "acp")
 _CHUNK = 1 << 20
 
 
@@ -21,18 +21,20 @@ def reader_name(agent: object, form: object = None) -> str:
 
 
 def reader_for(name: str) -> Reader:
-    """A fresh reader; `auto` settles on one by the first event it recognises."""
+    """A fresh reader; `auto` settles on one by the events it recognises."""
     from ralphloop.readers.base import Dialect
     from ralphloop.readers.stream import Reader
 
     if name == "text":
         return Reader((), Dialect())
+    from ralphloop.readers.acp import Acp
     from ralphloop.readers.claude import Claude
     from ralphloop.readers.codex import Codex
+    from ralphloop.readers.droid import Droid
     from ralphloop.readers.gemini import Gemini
     from ralphloop.readers.opencode import Opencode
 
-    dialects: tuple[type[Dialect], ...] = (Opencode, Codex, Gemini, Claude)
+    dialects: tuple[type[Dialect], ...] = (Acp, Opencode, Codex, Claude, Droid, Gemini)
     if name == "auto":
         return Reader(dialects, Dialect())
     for dialect in dialects:

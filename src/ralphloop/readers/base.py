@@ -5,6 +5,7 @@ verdict when the process has ended; splitting and detection are the reader's (`s
 and results are tied by an id and may overlap; only the last are kept, their number is not lost.
 """
 
+import re
 from datetime import datetime
 from typing import ClassVar, NamedTuple
 
@@ -13,7 +14,6 @@ from msgspec import UNSET, UnsetType
 
 from ralphloop.core.events import AgentStep
 from ralphloop.core.model import (
-    CRASHED,
     NO_LIMIT,
     Denial,
     Outcome,
@@ -23,8 +23,17 @@ from ralphloop.core.model import (
     ToolCall,
     Usage,
 )
-from ralphloop.readers.failures import Verdict, failure_verdict, reset_time, sentence_verdict
+from ralphloop.readers.failures import (
+    Verdict,
+    complaint_verdict,
+    failure_verdict,
+    last_words_verdict,
+    program_error,
+    retired_notice,
+    sentence_verdict,
+)
 from ralphloop.readers.own_words import OwnWords
+from ralphloop.readers.resets import reset_time
 from ralphloop.readers.values import Document, documents_at, text_at
 from ralphloop.text.plain import any_case, clean, counted, one_line
 
@@ -36,6 +45,9 @@ _STDERR_NOISE = (
 )
 _TRACEBACK = "Traceback (most recent call last):"
 _NAMES_AN_ERROR = any_case(r"(?:error|exception|panic(?:ked)?|fatal|fault)\b")
+SAME_ERRORS = 6  # events of one error within a start, without a tool that worked in between
+_KINDS_OF_ERRORS = 50
+_NUMBER = re.compile(r"\d+")
 _SUMMARY = 160
 _ID = 200
 
@@ -88,10 +100,11 @@ def last_complaint(stderr: str) -> str:
     return one_line((errors or said or [""])[-1])
 
 
-def crash_words(end: End) -> str:
-    """How a process ended that gave up by itself, without a result."""
+def crash_verdict(outcome: Outcome, end: End) -> Verdict:
+    """The verdict on a process that gave up by itself, without a result."""
     complaint = last_complaint(end.stderr)
-    return f"{CRASHED}exit code {end.exit_code}" + (f"; {complaint}" if complaint else "")
+    crash = one_line(f"exit code {end.exit_code}" + (f"; {complaint}" if complaint else ""))
+    return Verdict(outcome, f"crashed: {crash}", crash)
 
 
 def summarise(arguments: Document) -> str:
@@ -108,7 +121,6 @@ class Dialect:
 
     name: ClassVar[str] = "text"
     glanceable: ClassVar[tuple[bytes, ...]] = ()  # how lines begin that `glance` takes
-    complaint: ClassVar[str] = ""  # how its errors begin on stderr, in text mode
     code_when_cut: ClassVar[int | None] = None  # its exit code, without a word, if somebody ends it
 
     def __init__(self) -> None:
@@ -125,9 +137,17 @@ class Dialect:
         self.retrying = False
         self.result_seen = False
         self.fatal_hint: str | None = None
+        self.budget_ended = False  # the CLI met the budget that we gave it
+        self.error_loop = ""  # the sentence of an error that comes again and again
+        self._errors: dict[str, int] = {}  # how often each came since a tool last worked
 
     @staticmethod
     def knows(_: Document) -> bool:
+        return False
+
+    @staticmethod
+    def begins_like_others(_: Document) -> bool:
+        """Whether another CLI may begin with this event, too."""
         return False
 
     def see(self, document: Document) -> None:
@@ -146,31 +166,37 @@ class Dialect:
     def plain_verdict(self, text: str, end: End) -> Verdict:
         """What plain output means: by a CLI's own error sentence, else by the exit code."""
         text = text.strip()
-        complaint = first_complaint(end.stderr)
         if end.exit_code in _NOT_FOUND:
-            return Verdict(Outcome.STARTUP_ERROR, complaint or "command not found")
+            return Verdict(
+                Outcome.STARTUP_ERROR, first_complaint(end.stderr) or "command not found"
+            )
         if stopped := killed(end):
             return stopped
-        if not text and not end.failed:
+        if end.failed:
+            return self._failed_text(text, end)
+        if not text:
             return Verdict(Outcome.EMPTY, "it ended without a word")
-        spoken = text.rsplit("\n", 1)[-1] if end.failed else text
-        if "\n" not in spoken and (meaning := sentence_verdict(spoken or complaint)):
+        if "\n" not in text and (meaning := sentence_verdict(text)):
             return meaning
-        if not end.failed:
-            return Verdict(Outcome.COMPLETED, "it ended with an answer")
+        if (meaning := program_error(text)) is not None:
+            return meaning
+        if (notice := retired_notice(text)) and self.words.status is None:
+            return Verdict(Outcome.STARTUP_ERROR, notice)
+        return Verdict(Outcome.COMPLETED, "it ended with an answer")
+
+    def _failed_text(self, text: str, end: End) -> Verdict:
+        """What a failed start in plain text means: by its last words, by stderr, by its code."""
+        meaning = last_words_verdict(text) or complaint_verdict(end.stderr)
+        if meaning is not None:
+            return meaning
+        has_crashed = _TRACEBACK in end.stderr
+        words = f"exit code {end.exit_code}"
+        if has_crashed:
+            return crash_verdict(Outcome.ERROR if text else Outcome.STARTUP_ERROR, end)
         if text:
-            has_crashed = _TRACEBACK in end.stderr
-            words = crash_words(end) if has_crashed else f"exit code {end.exit_code}"
             return Verdict(Outcome.ERROR, words)
-        lines = clean(end.stderr[-20_000:]).split("\n") if self.complaint else ()
-        errors = [line for line in lines if line.startswith(self.complaint)]
-        meaning = failure_verdict(errors[-1].removeprefix(self.complaint)) if errors else None
-        if meaning and meaning.outcome is not Outcome.ERROR:
-            return meaning
-        words = complaint or f"exit code {end.exit_code} without any output"
-        if _TRACEBACK in end.stderr:
-            words = crash_words(end)
-        return Verdict(Outcome.STARTUP_ERROR, words)
+        complaint = first_complaint(end.stderr)
+        return Verdict(Outcome.STARTUP_ERROR, complaint or f"{words} without any output")
 
     def step(self, kind: str, summary: str, *, ok: bool | UnsetType = UNSET) -> None:
         self.steps.append(AgentStep(kind=kind, summary=one_line(summary), ok=ok))
@@ -187,6 +213,8 @@ class Dialect:
     def call_ended(self, call_id: str, *, ok: bool) -> None:
         """A tool came back, well or not; nothing shows of one that is not known (any more)."""
         if call := self.calls.get(call_id[:_ID]):
+            if ok:
+                self._errors.clear()
             self.calls[call_id[:_ID]] = msgspec.structs.replace(call, ok=ok)
             self.steps.append(AgentStep(kind="tool_result", summary=call.name, ok=ok))
 
@@ -214,6 +242,24 @@ class Dialect:
         self.retrying = False
         self.fatal_hint = None
 
+    def complained(self, message: str) -> None:
+        """An error event came; the same one so often will never end by itself."""
+        words = one_line(message)
+        kind = _NUMBER.sub("#", words)
+        count = self._errors.get(kind, 0) + 1
+        if count == 1 and len(self._errors) >= _KINDS_OF_ERRORS:
+            return
+        self._errors[kind] = count
+        if words and count >= SAME_ERRORS:
+            self.error_loop = words
+
+    def loop_verdict(self) -> Verdict:
+        """What an error means that came again and again: a limit, where it is no outage."""
+        meaning = failure_verdict(self.error_loop)
+        if meaning.outcome.is_infrastructure:
+            return meaning
+        return Verdict(Outcome.LIMIT, self.error_loop)
+
     def good_end(self, what: str) -> Verdict:
         """The verdict on a good result: refused tools or an empty answer take the shine off."""
         if self.denials:
@@ -231,15 +277,19 @@ class Dialect:
         complaint = last_complaint(end.stderr)
         was_cut = end.exit_code == self.code_when_cut and not complaint
         if end.failed and self.model_output and not was_cut:  # nobody else ended it
-            return sentence_verdict(complaint) or Verdict(Outcome.ERROR, crash_words(end))
+            return complaint_verdict(end.stderr) or crash_verdict(Outcome.ERROR, end)
         if any(call.ok is None for call in self.calls.values()):
             words = f"the output breaks off inside a tool call, without {what}"
             return Verdict(Outcome.KILLED, words)
         if self.model_output:
             return Verdict(Outcome.ERROR, f"the output ends without {what}")
-        if _TRACEBACK in end.stderr:  # its first line says nothing
-            return Verdict(Outcome.STARTUP_ERROR, crash_words(end) if end.failed else complaint)
-        complaint = first_complaint(end.stderr)
+        if (meaning := complaint_verdict(end.stderr)) is not None:
+            return meaning
+        has_traceback = _TRACEBACK in end.stderr
+        if has_traceback and end.failed:
+            return crash_verdict(Outcome.STARTUP_ERROR, end)
+        if not has_traceback:  # the first line of one says nothing
+            complaint = first_complaint(end.stderr)
         return Verdict(Outcome.STARTUP_ERROR, complaint or "it ended before the model answered")
 
     def response(
@@ -256,6 +306,7 @@ class Dialect:
             format=wire,
             outcome=verdict.outcome,
             reason=one_line(verdict.reason),
+            crash=verdict.crash,
             status=self.words.status,
             status_is_final=self.words.status_is_final,
             final_text=self.words.final_text,

@@ -19,6 +19,7 @@ from ralphloop.readers.failures import Verdict, failure_verdict, sentence_verdic
 from ralphloop.readers.values import (
     Document,
     count_at,
+    count_of,
     document_at,
     document_of,
     documents_at,
@@ -48,6 +49,7 @@ _LIMITS = frozenset(
     " rapid_refill_breaker error_max_turns error_max_budget_usd error_max_structured_output_retries"
     "".split()
 )
+_BUDGET_ENDED = "error_max_budget_usd"
 _HOOK_BLOCKS = "UserPromptSubmit operation blocked by hook"  # the CLI's words, as a good result
 
 
@@ -74,6 +76,10 @@ class Claude(Dialect):
             return "subtype" in document
         is_marked = "session_id" in document and "uuid" in document
         return is_marked or kind in ("stream_event", "rate_limit_event")
+
+    @staticmethod
+    def begins_like_others(document: Document) -> bool:
+        return document.get("type") == "system" and "uuid" not in document
 
     @property
     def usage(self) -> Usage:
@@ -109,6 +115,8 @@ class Claude(Dialect):
         if (result := self._result) is not None:
             if _is_error(result):
                 return self._failed_result(result)
+            if self._api_error:  # a good result that is nothing but the error's sentence
+                return self._failed_request({}, self.words.final_text or self._api_message())
             if result.get("structured_output") is not None and not self.denials:
                 return Verdict(Outcome.COMPLETED, "it ended with structured output")
             said = self.words.final_text or ""
@@ -128,8 +136,9 @@ class Claude(Dialect):
         startup = text_at(result, "startup_failure_reason")
         errors = listed(result.get("errors"), str)[:3]  # a diagnostic is for its makers
         errors = [text for text in errors if not text.startswith("[ede_diagnostic]")]
-        words = self.words.final_text or "; ".join(filter(None, errors)) or self._api_message()
-        words = words[:2_000] or startup or terminal or subtype
+        told = text_at(document_at(result, "error"), "message")  # by its kin, such as Qwen Code
+        words = self.words.final_text or "; ".join(filter(None, errors)) or told
+        words = (words or self._api_message())[:2_000] or startup or terminal or subtype
         if self._is_usage_limit(result):
             return Verdict(Outcome.USAGE_LIMIT, words)
         if terminal.startswith("aborted"):
@@ -157,7 +166,8 @@ class Claude(Dialect):
         by_words = sentence_verdict(words)
         told = (result.get("api_error_status"), self._api_error.get("api_error_status"))
         status = next(filter(None, map(status_code_of, told)), None)
-        if by_words is None and status is not None:
+        is_error_alone = bool(document_at(result, "error"))
+        if by_words is None and (status is not None or is_error_alone):
             return failure_verdict(words, status)
         return by_words or Verdict(Outcome.ERROR, words)
 
@@ -188,11 +198,16 @@ class Claude(Dialect):
         message = document_at(document, "message")
         if document.get("is_api_error_message"):  # the CLI speaks: a request failed for good
             self._api_error = document
+            self.complained(self._api_message())
             self.retrying = False
             if info := document_at(document_at(document, "api_error_params"), "rate_limit_info"):
                 self._limit(info)
             return
         if message.get("model") == "<synthetic>":
+            return
+        if _is_error_sentence(message):
+            self._api_error = document
+            self.complained(self._api_message())
             return
         self.glance()
         self._api_error = {}
@@ -217,7 +232,8 @@ class Claude(Dialect):
             self.result_seen = False
             self.model = short_text_of(document.get("model")) or self.model
         elif kind == "api_retry":
-            self.retrying, error = True, text_at(document, "error")
+            self.retrying = True
+            error = text_at(document, "error")
             status = status_code_of(document.get("error_status"))
             what = f"{error or 'unknown'} ({status})" if status else error or "unknown"
             self.fatal_hint = one_line(what) if error in _FATAL_ERRORS else None
@@ -254,6 +270,7 @@ class Claude(Dialect):
             self.step("limit", f"{Window(kind=kind).name} limit {how}", ok=how == "near")
 
     def _end_of_turn(self, document: Document) -> None:
+        self.budget_ended = text_at(document, "subtype") == _BUDGET_ENDED
         self._result = {key: value for key, value in document.items() if key != "result"}
         self.result_seen = True
         self.retrying = False
@@ -267,7 +284,7 @@ class Claude(Dialect):
             tool = text_at(denial, "tool_name")
             self.refused(call_id, tool, summary)
         text = document.get("result")
-        good = not _is_error(document)
+        good = not (_is_error(document) or self._api_error)
         if not isinstance(text, str):
             self.words.nothing_is_final()
         elif good:
@@ -275,6 +292,14 @@ class Claude(Dialect):
         else:
             self.words.finish_with_foreign(text)
         self.step("result", text_at(document, "result") or text_at(document, "subtype"), ok=good)
+
+
+def _is_error_sentence(message: Document) -> bool:
+    """Whether a message that used no tokens is the CLI's own word about a request that failed."""
+    usage = document_at(message, "usage")
+    is_free = bool(usage) and not any(count_of(value) for value in usage.values())
+    texts = [text_at(block, "text") for block in documents_at(message, "content")]
+    return is_free and len(texts) == 1 and texts[0].startswith("[API Error")
 
 
 def _is_error(result: Document) -> bool:

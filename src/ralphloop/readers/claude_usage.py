@@ -84,7 +84,12 @@ class ClaudeUsage:
 def _tokens(usage: Document, keys: tuple[str, ...]) -> Usage:
     named = zip(TOKENS, keys, strict=True)
     counts: dict[str, Any] = {name: count_of(usage.get(key)) for name, key in named}
-    return Usage(**counts)
+    told = Usage(**counts)
+    total = count_of(usage.get("total_tokens"))
+    if 0 < total < told.total_tokens:  # some programs count what the cache served as input, too
+        cached = told.cache_read_tokens + told.cache_write_tokens
+        return msgspec.structs.replace(told, input_tokens=max(0, told.input_tokens - cached))
+    return told
 
 
 def _of_models(models: Document) -> Usage:

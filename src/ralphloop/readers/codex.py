@@ -27,7 +27,6 @@ _WINDOWS = {300: "five_hour", 10_080: "seven_day"}  # by their minutes
 
 class Codex(Dialect):
     name = "codex"
-    complaint = "ERROR:"
     code_when_cut = 1
 
     def __init__(self) -> None:
@@ -59,16 +58,7 @@ class Codex(Dialect):
             self.result_seen = False
             self._turn_failed = False
         elif kind == "turn.completed":
-            usage = document_at(document, "usage")
-            cached = count_at(usage, "cached_input_tokens")
-            written = count_at(usage, "cache_write_input_tokens")
-            self.used += Usage(
-                input_tokens=max(0, count_at(usage, "input_tokens") - cached - written),
-                output_tokens=count_at(usage, "output_tokens"),
-                cache_read_tokens=cached,
-                cache_write_tokens=written,
-                cumulative=True,  # after `resume` a turn counts the whole conversation
-            )
+            self.used += tokens_of(document_at(document, "usage"))
             self.words.last_is_final()
             self.answered()
             self.result_seen = True
@@ -127,10 +117,24 @@ class Codex(Dialect):
         self.retrying = message.startswith("Reconnecting")
         if not self.retrying:
             self._failure = message
+            self.complained(message)
             return
         verdict = failure_verdict(message)
         self.fatal_hint = verdict.reason if verdict.outcome is Outcome.FATAL else None
         self.step("retry", message, ok=False)
+
+
+def tokens_of(usage: Document) -> Usage:
+    """The tokens of a turn or a conversation; `input_tokens` contains the cached ones."""
+    cached = count_at(usage, "cached_input_tokens")
+    written = count_at(usage, "cache_write_input_tokens")
+    return Usage(
+        input_tokens=max(0, count_at(usage, "input_tokens") - cached - written),
+        output_tokens=count_at(usage, "output_tokens"),
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+        cumulative=True,  # after `resume` a turn counts the whole conversation
+    )
 
 
 def windows_of(limits: Document) -> Iterator[Window]:

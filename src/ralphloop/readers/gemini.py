@@ -11,7 +11,7 @@ import re
 
 from ralphloop.core.model import Outcome, Usage
 from ralphloop.readers.base import Dialect, End, first_complaint
-from ralphloop.readers.failures import Verdict, failure_verdict
+from ralphloop.readers.failures import Verdict, failure_verdict, sentence_inside
 from ralphloop.readers.values import (
     Document,
     count_at,
@@ -21,7 +21,7 @@ from ralphloop.readers.values import (
     status_code_of,
     text_at,
 )
-from ralphloop.text.plain import clean, one_line
+from ralphloop.text.plain import clean
 
 _EXIT_CODES = {
     41: Outcome.FATAL,  # authentication
@@ -42,7 +42,6 @@ _HTTP = {
 }
 _CODE = re.compile(r'"code\\?": ?(\d{3})\b|\bstatus:? (\d{3})\b')
 
-_SENTENCE = re.compile(r'"message\\?": ?\\?"([^"\\{][^"\\]{0,999})')
 _STOPPED_ITSELF = ("Loop detected", "Maximum session turns")
 
 # Tools that are absent because the approval mode does not allow them.
@@ -118,7 +117,7 @@ class Gemini(Dialect):
         if self._result is None:
             return self.no_end(end, "a result")
         named = _ERROR_TYPES.get(text_at(document_at(self._result, "error"), "type"))
-        by_words = failure_verdict(_plain(message), _code_in(message))
+        by_words = failure_verdict(sentence_inside(message), _code_in(message))
         return Verdict(named, by_words.reason) if named else by_words
 
     def plain_verdict(self, text: str, end: End) -> Verdict:
@@ -180,7 +179,9 @@ class Gemini(Dialect):
 
 
 def _by_exit_code(message: str, end: End) -> Verdict | None:
-    complaint = _plain(message) or _api_complaint(end.stderr) or first_complaint(end.stderr)
+    complaint = (
+        sentence_inside(message) or _api_complaint(end.stderr) or first_complaint(end.stderr)
+    )
     outcome = _EXIT_CODES.get(end.exit_code or 0)
     if outcome is not None:
         return Verdict(outcome, complaint or f"exit code {end.exit_code}")
@@ -197,13 +198,7 @@ def _code_in(message: str) -> int | None:
 def _api_complaint(stderr: str) -> str:
     """The last line about the API on a stderr full of stack traces."""
     lines = clean(stderr[-20_000:]).split("\n")
-    return _plain(next((line for line in reversed(lines) if "Error: " in line), ""))
-
-
-def _plain(message: str) -> str:
-    """The sentence inside an API's JSON body, or the message as it is."""
-    inner = _SENTENCE.search(message)
-    return one_line(inner[1] if inner else message, 1_000)
+    return sentence_inside(next((line for line in reversed(lines) if "Error: " in line), ""))
 
 
 def _most_used(stats: Document) -> str | None:

@@ -34,7 +34,6 @@ _NAMED_ERRORS = {
 
 class Opencode(Dialect):
     name = "opencode"
-    complaint = "Error: "
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,6 +75,7 @@ class Opencode(Dialect):
                 self.step("result", "finished", ok=True)
         elif kind == "error":
             self._error = document_at(document, "error") or {"name": "unknown error"}
+            self.complained(_message(self._error))
             self.words.end()
             self.words.nothing_is_final()
             self.result_seen = False

@@ -12,6 +12,7 @@ TAIL = 192 * 1024
 
 _PIECE = 1 << 20  # searched for a block at once: a huge message must not be copied whole
 _MANY_PIECES = 1024
+_SIDES = ("│", "┃", "║")  # of a frame that some programs draw around an answer
 
 
 class BoundedText:
@@ -142,9 +143,21 @@ class OwnWords:
     def _search(self, text: str) -> None:
         """Note the block of a piece; one that is cut off never replaces a whole one beside it."""
         found = find_block(text)
+        if found is None and any(side in text for side in _SIDES):
+            found = find_block(_without_frame(text))
         if found and not (found.truncated and self._status_in == self._messages):
             self.status = found
             self._status_in = self._messages
+
+
+def _without_frame(text: str) -> str:
+    """The text without the sides of a frame, which are not the agent's words."""
+    lines = []
+    for line in text.split("\n"):
+        inner = line.strip()
+        is_framed = len(inner) > 1 and inner.startswith(_SIDES) and inner.endswith(_SIDES)
+        lines.append(inner[1:-1].strip() if is_framed else line)
+    return "\n".join(lines)
 
 
 def _bounded(text: str) -> str:

@@ -22,12 +22,13 @@ import msgspec
 from ralphloop.core.events import AgentStep
 from ralphloop.core.model import Outcome, OutputFormat, Response
 from ralphloop.readers.base import Dialect, End
-from ralphloop.readers.failures import Verdict
+from ralphloop.readers.failures import Verdict, complaint_verdict
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.readers.values import (
     BLANK,
     DAMAGES,
     Bytes,
+    Document,
     Unreadable,
     decode,
     listed,
@@ -37,6 +38,7 @@ from ralphloop.text.plain import counted, one_line
 
 MAX_LINE = 64 * 1024 * 1024
 MAX_DOCUMENT = 16 * 1024 * 1024  # printed over several lines
+_DOUBTFUL_EVENTS = 20
 _MAX_ATTEMPTS = 3  # at closing such a document; more would be quadratic
 _LONG = 1 << 16
 _SLICE = 1 << 20
@@ -51,6 +53,8 @@ class Reader:
         self._dialects = dialects
         self.dialect = fallback  # tells while it reads what is known so far
         self._settled = False  # it is known whose output this is: every object is an event
+        self._doubtful: list[Document] = []  # events that two dialects may begin with
+        self._strange = 0  # events that the dialect which was taken does not know
         self._words = OwnWords()  # the text as one message, where no document ever comes
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._accepted = self._malformed = 0
@@ -100,32 +104,50 @@ class Reader:
         if self._document:
             self._give_up()
         end = End(exit_code, stderr, now)
-        dialect = self.dialect
-        if self._accepted:
+        if self._accepted and not self._is_strange:
+            dialect = self.dialect
             dialect.words.end()
-            verdict = dialect.verdict(end)
+            verdict = dialect.loop_verdict() if dialect.error_loop else dialect.verdict(end)
         else:
-            if rest := self._decoder.decode(b"", final=True):
-                self._words.add(rest)
-            words = dialect.words = self._words
-            if words.chars:
-                words.last_is_final()
-            verdict = dialect.plain_verdict(words.text, end)
-            if self._broken:
-                words.nothing_is_final()
-                if verdict.outcome is Outcome.COMPLETED:
-                    verdict = Verdict(Outcome.ERROR, "malformed output: its JSON cannot be read")
-            # The text of other endings was written by the CLI.
-            by_model = verdict.outcome is Outcome.KILLED or not verdict.outcome.is_infrastructure
-            dialect.model_output = words.chars > 0 and by_model
-        warnings: tuple[str, ...] = ()
-        if self._malformed:
-            told = f"malformed output: {counted(self._malformed, 'JSON line')} could not be read"
-            warnings = (told if self._accepted else "malformed JSON: the output was read as text",)
-        return dialect.response(verdict, end, self._format(), warnings)
+            dialect = Dialect() if self._is_strange else self.dialect
+            verdict = self._verdict_on_text(dialect, end)
+        if verdict.outcome is Outcome.EMPTY:  # it said nothing, and perhaps stderr says why
+            verdict = complaint_verdict(stderr) or verdict
+        return dialect.response(verdict, end, self._format(), self._warnings())
+
+    def _verdict_on_text(self, dialect: Dialect, end: End) -> Verdict:
+        """Hand all that was printed to the dialect as one message, and ask what it means."""
+        if rest := self._decoder.decode(b"", final=True):
+            self._words.add(rest)
+        words = self._words
+        dialect.words = words
+        if words.chars:
+            words.last_is_final()
+        verdict = dialect.plain_verdict(words.text, end)
+        if self._broken:
+            words.nothing_is_final()
+            if verdict.outcome is Outcome.COMPLETED:
+                verdict = Verdict(Outcome.ERROR, "malformed output: its JSON cannot be read")
+        # The text of other endings was written by the CLI.
+        by_model = verdict.outcome is Outcome.KILLED or not verdict.outcome.is_infrastructure
+        dialect.model_output = words.chars > 0 and by_model
+        return verdict
+
+    def _warnings(self) -> tuple[str, ...]:
+        if not self._malformed:
+            return ()
+        if not self._accepted:
+            return ("malformed JSON: the output was read as text",)
+        told = f"malformed output: {counted(self._malformed, 'JSON line')} could not be read"
+        return (told,)
+
+    @property
+    def _is_strange(self) -> bool:
+        """It began like the output of a CLI we know, and went on like that of another."""
+        return self._strange > 0 and not self._settled
 
     def _format(self) -> OutputFormat:
-        if not self._accepted:
+        if not self._accepted or self._is_strange:
             return "text"
         if self._array:
             return "json_array"
@@ -211,6 +233,8 @@ class Reader:
     def _offer_or_keep(self, value: object, data: Bytes) -> None:
         if not self._offer(value) and not self._accepted:
             self._take_text(data)
+        elif not self._settled:
+            self._take_text(data)  # it may turn out to be nobody's
 
     def _offer(self, value: object) -> bool:
         """Take a document, or those of an array, as events; False where nobody knows one."""
@@ -224,17 +248,39 @@ class Reader:
             if self._plain and not (self._accepted or is_marked):
                 return False
         for document in documents:
-            if not self._settled:
-                known = next((each for each in self._dialects if each.knows(document)), None)
-                if known is None:
-                    continue
-                if known is not type(self.dialect):
-                    self.dialect = known()
-                self._settled = True
-            self.dialect.see(document)
-            self._accepted += 1
+            if self._take_event(document):
+                self._accepted += 1
         self._array = self._array or (self._accepted > before and not isinstance(value, dict))
         return self._accepted > before
+
+    def _take_event(self, document: Document) -> bool:
+        """Show an event to the dialect; False where nobody knows whose it is.
+
+        Two begin alike: one is taken for good by an event that is its own.
+        """
+        if self._settled:
+            self.dialect.see(document)
+            return True
+        known = next((each for each in self._dialects if each.knows(document)), None)
+        if known is None and not self._doubtful:
+            return False
+        if known is None:
+            self._strange += 1
+        elif known is not type(self.dialect) and not self._dialect_knows(document):
+            self.dialect = known()
+            for earlier in self._doubtful:
+                self.dialect.see(earlier)
+        if len(self._doubtful) < _DOUBTFUL_EVENTS:
+            self._doubtful.append(document)
+        self.dialect.see(document)
+        has_spoken = self.dialect.model_output or self.dialect.result_seen
+        is_named = len(self._dialects) == 1
+        is_clear = known is not None and not self.dialect.begins_like_others(document)
+        self._settled = is_named or has_spoken or is_clear
+        return True
+
+    def _dialect_knows(self, document: Document) -> bool:
+        return bool(self._doubtful) and self.dialect.knows(document)
 
     def _continue_document(self, line: Bytes, end: bytes) -> None:
         """A further line of a document that was opened but not yet closed."""
