@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from ralphloop.agents.prices import (
-    Price,
+    NO_ROWS,
+    assumed_price,
+    assumption,
     cost_problems,
     our_prices,
     own_prices,
@@ -18,6 +20,7 @@ from ralphloop.agents.prices import (
 )
 from ralphloop.config.model import AgentSection
 from ralphloop.core.model import Usage
+from ralphloop.core.price import Price
 from ralphloop.errors import InputError
 
 TOKENS = Usage(input_tokens=100_000, output_tokens=5_000, cache_read_tokens=1_000_000)
@@ -54,10 +57,64 @@ def test_a_provider_before_the_name_does_not_matter() -> None:
     assert found.estimated is True
 
 
-@pytest.mark.parametrize("model", ["", "somebody's-model", "claude", "gpt-5-huge", "gpt-5.5-codex"])
-def test_an_unknown_model_counts_tokens_only(model: str) -> None:
-    """Without a price there is no money, and no guess."""
-    assert priced(TOKENS, model) == TOKENS
+@pytest.mark.parametrize(
+    "model, reader, row",
+    [
+        ("gpt-5-huge", "", "gpt-5.5-pro"),
+        ("openai/gpt-5.5-codex", "opencode", "gpt-5.5-pro"),
+        ("claude", "", "claude-opus-4-1"),
+        ("claude-fable-9", "", "claude-opus-4-1"),
+        ("gemini-9-ultra", "", "gemini-3.1-pro-preview*"),
+        ("somebodys-model", "gemini", "gemini-3.1-pro-preview*"),
+        ("somebodys-model", "codex", "gpt-5.5-pro"),
+        ("somebodys-model", "", "gpt-5.5-pro"),
+    ],
+)
+def test_an_unknown_model_costs_the_dearest_of_its_provider(
+    model: str, reader: str, row: str
+) -> None:
+    """By its name, else by its CLI, else of all; the cost is an estimate, and called an assumption."""
+    found = priced(TOKENS, model, reader)
+    dearest = our_prices().models[row]
+    assert found.cost_usd == pytest.approx(dearest.of(TOKENS))
+    assert found.estimated
+    assert f"no price is known for {model}: an assumption" in assumption(model, reader)
+
+
+def test_a_model_that_nobody_names_counts_tokens_only() -> None:
+    """Without a name there is nothing to assume."""
+    assert priced(TOKENS, "") == TOKENS
+    assert assumption("", "codex") == ""
+    assert assumption("gpt-5") == ""
+
+
+def test_a_model_of_ones_own_may_cost_nothing(own: Path) -> None:
+    """A row of zeros is a price, for a model on the person's own machine."""
+    own.write_text('[models]\n"local-*" = { input = 0, output = 0 }\n')
+    assert priced(TOKENS, "local-7b").cost_usd == 0.0
+    assert assumption("local-7b") == ""
+
+
+def test_settings_come_before_a_persons_own_table_and_that_before_ours(own: Path) -> None:
+    """Of rows with one name the nearest counts; all others stay."""
+    own.write_text(
+        '[models]\ngpt-5 = { input = 9.0, output = 10.0 }\n"mine-*" = { input = 7.0, output = 8.0 }\n'
+    )
+    stated = {"gpt-5": Price(input=1.0, output=2.0)}
+    found = {name: price_of(name, stated) for name in ("openai/gpt-5", "mine-2", "gpt-5-nano")}
+    assert found == {
+        "openai/gpt-5": Price(input=1.0, output=2.0),
+        "mine-2": Price(input=7.0, output=8.0),
+        "gpt-5-nano": our_prices().models["gpt-5-nano"],
+    }
+
+
+def test_a_free_model_makes_no_other_one_free() -> None:
+    """What runs on one's own machine is no measure for a model with a like name elsewhere."""
+    stated = {"homely-7b": Price(input=0, output=0), "gpt-local": Price(input=0, output=0)}
+    assert priced(TOKENS, "homely-7b", "", stated).cost_usd == 0.0
+    assert assumed_price("homely-max", "", stated).row == "gpt-5.5-pro"
+    assert assumed_price("homely-max", "gemini", stated).row == "gemini-3.1-pro-preview*"
 
 
 def test_what_the_agent_says_stands() -> None:
@@ -149,7 +206,7 @@ def test_a_broken_file_of_prices_is_named(own: Path, text: str) -> None:
     """What cannot be read is an error before the run, with its place, and never a guess."""
     own.write_text(text)
     with pytest.raises(InputError) as caught:
-        list(cost_problems("claude", AgentSection(), {}, limited=False))
+        list(cost_problems("claude", AgentSection(), {}, NO_ROWS, limited=False))
     assert caught.value.place == str(own)
 
 
@@ -158,7 +215,7 @@ def test_a_broken_file_of_prices_is_named(own: Path, text: str) -> None:
     [
         ("claude", "", None, ""),
         ("codex", "gpt-5", None, ""),
-        ("codex", "nobody-1", "no price is known for nobody-1", "limit tokens, iterations"),
+        ("codex", "nobody-1", "no price is known for nobody-1", "say what it costs"),
         ("codex", "", None, ""),
         ("gemini", "pro", None, ""),
         ("command", "", "plain text", "limit tokens, iterations"),
@@ -169,8 +226,8 @@ def test_a_limit_of_money_that_will_be_none_is_told(
 ) -> None:
     """Before the run: why no start will have a price, and what to do instead."""
     config = AgentSection(name=agent, model=model)
-    found = list(cost_problems(agent, config, {}, limited=True))
+    found = list(cost_problems(agent, config, {}, NO_ROWS, limited=True))
     assert len(found) == (why is not None)
     assert all(why is not None and why in problem.message for problem in found)
     assert all(problem.fix.startswith(fix) for problem in found)
-    assert list(cost_problems(agent, config, {}, limited=False)) == []
+    assert list(cost_problems(agent, config, {}, NO_ROWS, limited=False)) == []

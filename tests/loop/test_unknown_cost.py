@@ -25,8 +25,11 @@ says("The story is complete.")
 result("The story is complete.", cost=COST)
 """
 SOMETIMES = f"""
-if START == 2: COST = None
-else: COST = 1.2
+COST = 1.2
+if START == 2:  # neither a price nor a model is named
+    COST = None
+    says = lambda text: event(type="assistant", session_id="s-1", message={{
+        "id": "m", "content": [{{"type": "text", "text": text}}], "usage": {{"output_tokens": 9}}}})
 {CLAUDE}
 """
 CANNOT = "max_cost_usd cannot be kept: "
@@ -54,7 +57,7 @@ def test_an_unknown_cost_is_never_zero_dollars(tmp_path: Path, agent: str, outpu
     box = night(tmp_path, agent, output)
     done = box.run()
     assert done.code == 0, done.text
-    assert done.text.count(", cost unknown, ") == 3, done.text  # two starts and the end
+    assert done.text.count(", unknown cost, ") == 3, done.text  # two starts and the end
     said = everything_said(box)
     assert "unknown" in box.ralph("status").text
     assert "unknown" in box.ralph("stories").text
@@ -88,19 +91,19 @@ def test_a_mixed_night_says_both(tmp_path: Path) -> None:
 
 
 def test_a_start_that_was_cut_off_is_not_called_a_model_without_a_price(tmp_path: Path) -> None:
-    """The limit is doubted for what it is: nobody heard what that start cost."""
+    """It is counted from the tokens that were streamed, like the dearest of its provider."""
     cut_off = "if START == 1: says('hm'); os.kill(os.getpid(), signal.SIGKILL)\n"
     agent = cut_off + CLAUDE.replace("COST", "0.5")
     done = night(tmp_path, agent, "claude", limits="max_cost_usd = 20.0").run()
     assert done.code == 0, done.text
-    assert f"{CANNOT}this start was cut off before it told its cost" in done.text
+    assert CANNOT not in done.text
+    assert "no price is known for m: an assumption is made" in done.text
 
 
 @pytest.mark.parametrize(
     "agent, output, model, why",
     [
         (TEXT, "text", "", "plain text names no price"),
-        (CODEX, "codex", "made-up-9", "no price is known for made-up-9"),
     ],
 )
 def test_a_limit_that_cannot_be_kept_is_said_before_money_is_spent(
@@ -170,12 +173,26 @@ def test_the_model_an_agent_uses_by_itself_is_found_out(
     measured(box.starts)
 
 
+ASSUMED = "no price is known for made-up-9: an assumption is made, it is counted like gpt-5.5-pro"
+
+
+def test_an_unknown_model_cannot_pass_a_limit_of_money(tmp_path: Path) -> None:
+    """It is counted like the dearest of its provider: said before the run and with its start."""
+    box = night(tmp_path, CODEX, "codex", limits="max_cost_usd = 1.0", model="made-up-9")
+    assert ASSUMED in " ".join(box.ralph("doctor").text.split())
+    done = box.run()
+    assert done.code == 3, done.text
+    assert f"warning: {ASSUMED}" in done.err
+    assert "is spent (limits.max_cost_usd)" in done.text
+    assert box.starts == 1
+
+
 def test_a_model_from_the_agents_own_settings_may_have_no_price(tmp_path: Path) -> None:
     """That is known before money is spent, and said then."""
     (tmp_path / "config.toml").write_text('model = "made-up-9"')
     box = night(tmp_path, CODEX, "codex", limits="max_cost_usd = 20.0")
     box.env["CODEX_HOME"] = str(tmp_path)
-    assert f"warning: {CANNOT}no price is known for made-up-9" in box.run().err
+    assert f"warning: {ASSUMED}" in box.run().err
 
 
 def test_a_person_may_name_prices_of_their_own(tmp_path: Path) -> None:
@@ -191,6 +208,7 @@ def test_a_person_may_name_prices_of_their_own(tmp_path: Path) -> None:
     assert table["override"] == str(own)
     assert table["models"]["made-up-*"] == {
         "input": 10.0, "output": 0.0, "cache_read": 10.0, "cache_write": 10.0, "own": True,
+        "origin": str(own), "assumed_like": "",
     }  # fmt: skip
     assert table["models"]["gpt-5"]["own"] is False
     shown = box.ralph("prices").text
@@ -200,6 +218,51 @@ def test_a_person_may_name_prices_of_their_own(tmp_path: Path) -> None:
     broken = box.run()
     assert (broken.code, box.starts) == (65, 1), broken.text
     assert str(own) in broken.text
+
+
+FREE = """
+[prices."made-up-9"]
+input = 0
+output = 0
+cache_read = 0
+cache_write = 0
+"""
+
+
+def test_a_project_may_say_what_its_model_costs(tmp_path: Path) -> None:
+    """A row of zeros in ralph.toml makes a local model free, where it would cost the dearest else."""
+    box = night(tmp_path, CODEX, "codex", limits="max_cost_usd = 1.0", model="made-up-9")
+    config = box.root / "ralph.toml"
+    config.write_text(config.read_text() + FREE)
+    box.git("commit", "-qam", "prices")
+    assert "no price is known" not in " ".join(box.ralph("doctor").text.split())
+    done = box.run()
+    assert (done.code, box.starts) == (0, 2), done.text
+    assert "no price is known" not in done.text
+    status = box.status()
+    assert (status["cost_usd"], status["cost_known"]) == (0.0, True)
+
+
+def test_prices_of_a_project_are_shown_with_their_origin(tmp_path: Path) -> None:
+    """They come before a person's own rows, and those before ours."""
+    own = tmp_path / "xdg" / "ralph" / "prices.toml"
+    own.parent.mkdir(parents=True)
+    row = "{ input = 10.0, output = 0.0 }"
+    own.write_text(f'[models]\n"made-up-9" = {row}\n"mine" = {row}\n')
+    box = night(tmp_path, CODEX, "codex")
+    box.env["XDG_CONFIG_HOME"] = str(tmp_path / "xdg")
+    config = box.root / "ralph.toml"
+    config.write_text(config.read_text() + FREE)
+    models = json.loads(box.ralph("prices", "--json").out)["models"]
+    shown = ("input", "own", "origin")
+    rows = {name: [models[name][key] for key in shown] for name in ("made-up-9", "mine", "gpt-5")}
+    assert rows == {
+        "made-up-9": [0.0, False, "ralph.toml"],
+        "mine": [10.0, True, str(own)],
+        "gpt-5": [1.25, False, "shipped"],
+    }
+    lines = [line.split() for line in box.ralph("prices").text.splitlines()]
+    assert ["made-up-9", "0.0", "0.0", "0.0", "0.0", "ralph.toml"] in lines
 
 
 def test_a_price_that_is_known_keeps_the_limit(tmp_path: Path, measured: Measured) -> None:

@@ -4,10 +4,10 @@
 that differ in nothing but flags are TOML files (`declared`).  Adapters start nothing themselves.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ralphloop.config.model import AgentSection
 from ralphloop.core.model import Value
@@ -20,6 +20,19 @@ def mark_of(run_id: str, iteration: int) -> str:
     return f"{run_id}/{iteration}"
 
 
+class Client(Protocol):
+    """Speaks with an agent over its pipes, for one turn."""
+
+    def greeting(self) -> bytes:
+        """What is said first."""
+
+    def replies(self, dialect: Any) -> Iterator[bytes]:
+        """Answers to everything the agent sent that waits for one."""
+
+    def goodbye(self, dialect: Any) -> bytes:
+        """The wish that the turn be ended; empty where none has begun."""
+
+
 class Launch(NamedTuple):
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -28,6 +41,9 @@ class Launch(NamedTuple):
     reader: str  # name of the reader for its output
     mark: str
     box: Box | None = None
+    model: str = ""  # that the settings name
+    resumed: str = ""  # the conversation that is gone on with
+    client: Client | None = None  # who speaks with it, where it is a conversation
 
 
 class AgentRequest(Value, kw_only=True):
@@ -54,11 +70,29 @@ class AgentRequest(Value, kw_only=True):
             return "--resume", self.resume
         return ("--session-id", self.session_id) if self.session_id else ()
 
-    def launch(self, argv: Sequence[str], env: Mapping[str, str], reader: str) -> Launch:
-        """This start, by these words; the prompt goes over stdin alone."""
-        stdin = self.prompt.encode("utf-8", "replace")
+    def launch(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        reader: str,
+        *,
+        stdin: bytes | None = None,
+    ) -> Launch:
+        """This start, by these words; the prompt goes over stdin unless they hold it."""
+        if stdin is None:
+            stdin = self.prompt.encode("utf-8", "replace")
         mark = mark_of(self.run_id, self.iteration)
-        return Launch(tuple(argv), env, stdin, self.cwd, reader, mark, self.box)
+        return Launch(
+            argv=tuple(argv),
+            env=env,
+            stdin=stdin,
+            cwd=self.cwd,
+            reader=reader,
+            mark=mark,
+            box=self.box,
+            model=self.config.model,
+            resumed=self.resume or "",
+        )
 
 
 class Inquiry(NamedTuple):
@@ -77,6 +111,7 @@ class Agent(Protocol):
     keys: Collection[str] = ()  # variables by which its work may be billed
     login: str = ""  # what to do where its login was refused; empty where nobody knows
     resumes: bool = False  # a conversation that has ended can be gone on with
+    paid_by_use: bool = False  # there is no subscription: every token has its price
 
     def launch(self, request: AgentRequest) -> Launch:
         """The process to start; raises `AgentUnavailable` where the configuration forbids it."""

@@ -20,6 +20,7 @@ from ralphloop.agents.base import AgentRequest, Inquiry
 from ralphloop.agents.declared import DeclaredAgent, Words, declaration
 from ralphloop.agents.environment import ask, find_program, outer_sandbox, withheld_keys
 from ralphloop.atomic import write_atomic
+from ralphloop.config.known_agents import SHIPPED
 from ralphloop.config.model import Safety
 from ralphloop.errors import Finding, Level
 from ralphloop.proc.sandbox import BOXED, Box
@@ -68,6 +69,8 @@ _DENIED = (
 
 
 class ClaudeAgent(DeclaredAgent):
+    tells_login = True
+
     def words(self, request: AgentRequest, env: Mapping[str, str]) -> Iterator[str]:
         program = find_program(self.program(request.config), env, request.cwd)
         unknown = _unknown_flags(_usage_of(program or "", env, request.cwd, request.box))
@@ -148,7 +151,8 @@ def _write_settings(request: AgentRequest) -> Path:
     elif kind == "strict":  # in a sandbox of ours, or not at all
         permissions = {"allow": tools, "deny": _DENIED}
     path = directory / f"claude-{kind}.json"
-    settings = msgspec.json.encode({"permissions": permissions})
+    # A person's own mode, such as "plan", is for sessions in which somebody sits.
+    settings = msgspec.json.encode({"permissions": {"defaultMode": "default", **permissions}})
     data = msgspec.json.format(settings, indent=2) + b"\n"
     try:
         if path.read_bytes() == data:
@@ -180,4 +184,4 @@ def _unknown_flags(usage: str) -> frozenset[str]:
     return frozenset(_NOT_KNOWN_TO_ALL.keys() - known if "--output-format" in known else ())
 
 
-AGENT = ClaudeAgent(declaration(Path(__file__).with_name("claude.toml")))
+AGENT = ClaudeAgent(declaration(SHIPPED / "claude.toml"))

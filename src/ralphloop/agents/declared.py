@@ -8,11 +8,10 @@ shipped because a loop that can only be tried with a paid model is not tried at 
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from importlib.resources import files
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -26,10 +25,14 @@ from ralphloop.agents.environment import (
     missing_program,
     withheld_keys,
 )
+from ralphloop.agents.foresight import refusals_in
+from ralphloop.atomic import write_atomic
+from ralphloop.config.known_agents import SHIPPED
 from ralphloop.config.model import AgentSection, Safety
 from ralphloop.errors import AgentUnavailable, Finding, InputError, Level, RalphError
 from ralphloop.proc.run import ourselves
 from ralphloop.proc.sandbox import BOXED
+from ralphloop.project import agent_directories
 from ralphloop.room import read_regular
 
 Words = tuple[str, ...]
@@ -37,6 +40,9 @@ _EXAMPLE = 'set it in ralph.toml, for example: command = ["./my-agent", "--quiet
 _FIX = 'name the script in ralph.toml: command = ["night.yaml"]'
 
 _VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}")
+_PROMPT = "{prompt}"
+_PROMPT_FILE = "{prompt_file}"
+_LONGEST_WORD = 131_071  # of one argument, by the system
 _MCP_TOOL = re.compile(r"mcp__(?P<server>[\w-]{1,100}?)__(?P<tool>[\w-]{1,100})")
 
 
@@ -60,6 +66,9 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     fix: str
     ask: Words = ()
     files: Words = ()  # one of them, or one of the keys, is enough
+    expires: str = ""  # where its end is written down: a file and the keys in it
+    renewal: str = ""  # likewise what it is renewed with by itself
+    lasts: str = ""  # how to make one that lasts, where that is not `fix`
 
     def is_there(self, keys: Words, env: Mapping[str, str], cwd: Path) -> bool:
         """A key is passed on, named in a file of variables, or somebody has logged in."""
@@ -82,7 +91,8 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     name: str
     program: str
-    reader: str
+    reader: str = "text"
+    protocol: Literal["stdin", "acp"] = "stdin"  # how it is spoken with
     start: Words
     resume: Words = ()
     model: Words = ()
@@ -97,6 +107,42 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     safety: _SafetyFlags = _SafetyFlags()
     env: dict[str, str] = {}
     login: Login | None = None
+    # Files with instructions that it reads in a project, such as AGENTS.md.
+    memory: Words = ()
+    litter: Words = ()  # names it leaves in a project: never committed, never counted as work
+    cannot: Words = ()  # what it does not do, each in a few words
+    needs: Words = ()  # tools without which no story is done, by its own names
+    refuses: Words = ()  # where its own settings refuse tools: files and the keys in them
+    tries: Words = ()  # runs a command as its tools would, without a model
+    paid_by_use: bool = False  # there is no subscription: every token has its price
+
+
+class _TellsPrompt:
+    """The prompt for a program that does not read it from its input."""
+
+    def __init__(self, request: AgentRequest) -> None:
+        self._request = request
+
+    def word(self, word: str) -> str:
+        """A word of the command line with the prompt, or the name of its file, in its place."""
+        if _PROMPT_FILE in word:
+            return word.replace(_PROMPT_FILE, str(self._file()))
+        if _PROMPT not in word:
+            return word
+        prompt = self._request.prompt.replace("\0", "")
+        whole = word.replace(_PROMPT, prompt)
+        if len(whole.encode("utf-8", "replace")) > _LONGEST_WORD:
+            message = "the prompt is too long for a word of a command line (128 KiB)"
+            raise AgentUnavailable(message, "let its start say {prompt_file} instead of {prompt}")
+        return whole
+
+    def _file(self) -> Path:
+        request = self._request
+        place = request.settings_dir / f"prompt-{request.run_id}-{request.iteration}.md"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        data = request.prompt.encode("utf-8", "replace")
+        write_atomic(place, data, within=place.parent, durable=False)
+        return place
 
 
 class DeclaredAgent(Agent):
@@ -104,15 +150,35 @@ class DeclaredAgent(Agent):
         self.it = declaration
         self.name = declaration.name
         self.keys = declaration.keys
-        self.resumes = bool(declaration.resume)
+        self.resumes = bool(declaration.resume) or declaration.protocol == "acp"
+        self.paid_by_use = declaration.paid_by_use
         self.login = declaration.login.fix if declaration.login else ""
+
+    @property
+    def tells_login(self) -> bool:
+        """Whether it can be told for nothing that somebody is logged in."""
+        login = self.it.login
+        return login is not None and bool(login.ask or login.files)
+
+    def tells_login_life(self, env: Mapping[str, str]) -> bool:
+        """Whether it can be told when a login ends; a key has no end that we would wait for."""
+        login = self.it.login
+        return any(map(env.get, self.it.keys)) or (login is not None and bool(login.expires))
 
     def launch(self, request: AgentRequest) -> Launch:
         env = agent_environment(request, defaults=self.it.env)
         for problem in self.refusals(request.config.safety, env):
             raise AgentUnavailable(problem.message, problem.fix)
-        words = (self.program(request.config), *self.words(request, env))
-        return request.launch(words, env, self.it.reader)
+        words = [self.program(request.config), *self.words(request, env)]
+        if self.it.protocol == "acp":
+            from ralphloop.agents.acp_client import AcpClient
+
+            launch = request.launch(words, env, "acp", stdin=b"")
+            return launch._replace(client=AcpClient(request))
+        if not any(_PROMPT in word or _PROMPT_FILE in word for word in words):
+            return request.launch(words, env, self.it.reader)
+        told = _TellsPrompt(request)
+        return request.launch([told.word(word) for word in words], env, self.it.reader, stdin=b"")
 
     def check(self, inquiry: Inquiry) -> list[Finding]:
         config, cwd, inherited, why_not, box = inquiry
@@ -136,6 +202,9 @@ class DeclaredAgent(Agent):
             fix = "name it in agent.pass_env to bill that account"
             about.append(Finding(Level.INFO, message, fix))
         about += self.refusals(config.safety, env)
+        for refusal in refusals_in(self.it.refuses, self.it.needs, env, cwd):
+            message = f"{self.name} may not use {', '.join(refusal.tools)} here ({refusal.place})"
+            about.append(Finding(Level.WARNING, message, "take that rule out of its settings"))
         if reason := why_not(program):
             there = f"{self.name}: {program} is there; not started: {reason}"
             return [Finding(Level.INFO, there), *about]
@@ -218,29 +287,51 @@ def load_declared(name: str, directories: Sequence[Path] = ()) -> DeclaredAgent 
 
 def declaration(file: Path) -> Declaration:
     try:
-        return msgspec.convert(tomllib.loads(read_regular(file).decode("utf-8")), Declaration)
+        told = msgspec.convert(tomllib.loads(read_regular(file).decode("utf-8")), Declaration)
     except (OSError, ValueError) as error:
         # TOML, encoding and validation errors are all ValueErrors with a readable message.
         fix = "`ralph docs reference/agents` has all keys with an example"
         raise InputError(str(error), fix, place=file.name) from error
+    if told.name != file.stem:
+        message = f'its name is "{told.name}", and it is looked for as {file.stem}'
+        fix = f'Call it {told.name}.toml, or set name = "{file.stem}" in it.'
+        raise InputError(message, fix, place=file.name)
+    return told
 
 
 def declared_names(directories: Sequence[Path] = ()) -> tuple[str, ...]:
     return tuple(sorted({file.stem for file in _declarations(directories)}))
 
 
+def shipped_declarations() -> tuple[Declaration, ...]:
+    """Every agent that comes with us and is a program to be found on PATH."""
+    return tuple(map(declaration, _declarations(())))
+
+
+def litter_of(names: Iterable[str], root: Path) -> tuple[str, ...]:
+    """What these agents leave in a project beside their work, as patterns of names."""
+    found: dict[str, None] = {}
+    for name in names:
+        agent = load_declared(name, agent_directories(root))
+        for pattern in agent.it.litter if agent else ():
+            found[pattern.rstrip("/") + "/"] = None  # a file of that name, or a whole directory
+    return tuple(found)
+
+
+def memory_files(name: str, root: Path) -> tuple[str, ...]:
+    """The files with instructions that an agent reads in a project; none where nobody says it."""
+    agent = load_declared(name, agent_directories(root))
+    return agent.it.memory if agent else ()
+
+
 def declared_homes() -> Iterator[str]:
     """What the agents that come with us keep in the home directory."""
-    from ralphloop.agents.claude import AGENT
-
-    yield from AGENT.it.home
-    for file in _declarations(()):
-        yield from declaration(file).home
+    for one in shipped_declarations():
+        yield from one.home
 
 
 def _declarations(directories: Sequence[Path]) -> Iterator[Path]:
-    ours = Path(str(files("ralphloop.agents") / "data"))
-    for directory in (*directories, ours):
+    for directory in (*directories, SHIPPED):
         yield from sorted(directory.glob("*.toml"))
 
 

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
 
@@ -18,10 +18,12 @@ import msgspec
 
 from ralphloop.agents.base import Launch
 from ralphloop.agents.environment import local_time
+from ralphloop.agents.meter import Meter, Reading
+from ralphloop.agents.prices import Rows
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.events import AgentStep
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import Outcome, ProcessEnd
+from ralphloop.core.model import Ceiling, Outcome, ProcessEnd
 from ralphloop.proc.child import Child, Clocks, FileProbe
 from ralphloop.proc.sandbox import exit_code_of, in_words, refused_paths
 from ralphloop.proc.threads import StopSignal
@@ -35,6 +37,8 @@ from ralphloop.proc.tree import (
     names_of,
 )
 from ralphloop.readers import reader_for
+from ralphloop.readers.acp import Acp
+from ralphloop.readers.base import SAME_ERRORS
 from ralphloop.readers.own_words import BoundedText
 from ralphloop.readers.stream import Reader
 from ralphloop.redaction import Joiner, Redactor, secret_values
@@ -45,6 +49,11 @@ _COLLECT_S = 5.0
 _LAST_WORDS_S = 0.5
 _MOST_LAST_WORDS_S = 5.0
 _LEFTOVER_FIRST_S = 1.0
+_CEILING_GRACE_S = 1.0
+_GOODBYE_S = 2.0
+_GOODBYE_AT_CEILING_S = 0.25
+_TURN_ENDED_S = 3.0  # an agent that we speak with stays until it is told to go
+_METER_S = 0.3  # how often it is looked at what it has used
 
 
 class Cause(Enum):
@@ -54,6 +63,8 @@ class Cause(Enum):
     REQUESTED = auto()
     RESULT = auto()  # it had said its result and did not go
     FATAL = auto()
+    ERROR_LOOP = auto()  # the same error again and again
+    CEILING = auto()  # it used as much as it may
     OUT_OF_TIME = auto()  # of the run
 
 
@@ -68,6 +79,9 @@ class Rules:
     stop_grace_s: float = 5.0
     adopt_orphans: bool = True
     is_over: Callable[[], str] = str  # why the time of the whole run is over, once it is
+    is_too_much: Callable[[Reading], str] | None = None  # which ceiling it has met, once it has
+    ceiling: Ceiling = ""  # whose that is
+    prices: Rows = field(default_factory=dict)  # that settings state, for what it has used so far
 
 
 async def run_agent(
@@ -138,16 +152,19 @@ class _Run:
         self._stderr = BoundedText(head=8 * 1024, tail=56 * 1024)
         self._output_bytes = 0
         self._last_step = now
+        self._meter = Meter(self.launch, rules.prices) if rules.is_too_much else None
         self._cause = Cause.NONE
         self._words = ""
         self._leftovers: tuple[str, ...] = ()
         self._everybody = partial(self.tree.members, thorough=True)
         self._refused: dict[str, None] = {}
+        self._to_say: asyncio.Queue[bytes] = asyncio.Queue()
+        self._turn_ended = asyncio.Event()
         self._is_over = False  # it has exited, and nobody of its tree is left
         self._readers: list[asyncio.Task[None]] = []
 
     async def to_the_end(self, probe: FileProbe | None) -> None:
-        writer = asyncio.create_task(self.child.write_all(self.launch.stdin))
+        writer = asyncio.create_task(self._tell())
         self._readers = [
             asyncio.create_task(self.child.read("stdout", self._take_out)),
             asyncio.create_task(self.child.read("stderr", self._take_err)),
@@ -158,9 +175,13 @@ class _Run:
                 await self._settle()
             else:
                 members = self._everybody()
-                if self._cause is Cause.RESULT:
+                if self._cause is Cause.RESULT and self.launch.client is None:
                     self._leftovers = names_of(m for m in members if m.pid != self.child.pid)
-                await self._end_all(gentle(self.rules.stop_grace_s))
+                await self._say_goodbye()
+                patience = self.rules.stop_grace_s
+                if self._cause is Cause.CEILING:  # every moment costs
+                    patience = min(patience, _CEILING_GRACE_S)
+                await self._end_all(gentle(patience))
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self.child.exited(), 1.0)
             # Read what is still in the pipes; whoever else holds them open is not waited for.
@@ -177,12 +198,39 @@ class _Run:
         finally:
             await _cancel(writer, *self._readers)
 
+    async def _tell(self) -> None:
+        """Hand over the prompt, or speak with the agent until its turn has ended."""
+        client = self.launch.client
+        if client is None:
+            await self.child.write_all(self.launch.stdin)
+            return
+        self._to_say.put_nowait(client.greeting())
+        while not self._has_ended_turn:
+            await self.child.write(await self._to_say.get())
+        await self.child.write_all(b"")  # nothing more is said: it may go
+
+    async def _say_goodbye(self) -> None:
+        """Ask an agent that we speak with to end its turn, and give it a moment to do so."""
+        client = self.launch.client
+        if client is None or not (wish := client.goodbye(self.reader.dialect)):
+            return
+        self._to_say.put_nowait(wish)
+        patience = _GOODBYE_AT_CEILING_S if self._cause is Cause.CEILING else _GOODBYE_S
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._turn_ended.wait(), patience)
+
+    @property
+    def _has_ended_turn(self) -> bool:
+        return self.reader.dialect.result_seen and self._to_say.empty()
+
     async def _watch(self, probe: FileProbe | None) -> None:
         """Until the agent exits or there is a reason to stop it."""
         exited = asyncio.create_task(self.child.exited())
         asked = asyncio.create_task(self.stop.wait())
         house_s = _COLLECT_S if self.tree.adopting else _SAMPLE_S
         pause = min(self._clocks.tick_s, house_s)
+        if self._meter is not None:
+            pause = min(pause, _METER_S)
         next_look = 0.0
         first = asyncio.FIRST_COMPLETED
         try:
@@ -212,8 +260,16 @@ class _Run:
         said = self.reader.dialect
         if said.fatal_hint:
             return Cause.FATAL, said.fatal_hint
-        if said.result_seen and quiet >= rules.after_result_grace_s:
-            return Cause.RESULT, "it had given its result and did not exit"
+        if said.error_loop:
+            return Cause.ERROR_LOOP, f"the same error came {SAME_ERRORS} times: {said.error_loop}"
+        grace = rules.after_result_grace_s if self.launch.client is None else _TURN_ENDED_S
+        if said.result_seen and quiet >= grace:
+            words = "it had given its result and did not exit"
+            return Cause.RESULT, words if self.launch.client is None else ""
+        if self._meter is not None and rules.is_too_much is not None:
+            words = rules.is_too_much(self._meter.read(said))
+            if words:
+                return Cause.CEILING, words
         if self._clocks.out_of_time:
             return Cause.WALL_CLOCK, f"still running after {format_duration(rules.wall_s)}"
         if words := rules.is_over():
@@ -257,6 +313,7 @@ class _Run:
             stalled=self._cause is Cause.STALLED,
             interrupted=self._cause is Cause.REQUESTED,
             out_of_time=self._cause is Cause.OUT_OF_TIME,
+            ceiling=self._met_ceiling(),
             duration_s=duration_s,
         )
         stderr = self._stderr.value()
@@ -265,6 +322,8 @@ class _Run:
         if refused := in_words(list(self._refused)):
             warnings = (*response.warnings, *refused)
             response = msgspec.structs.replace(response, warnings=warnings)
+        if self._cause is Cause.CEILING and response.outcome is not Outcome.COMPLETED:
+            response = msgspec.structs.replace(response, outcome=Outcome.LIMIT, reason=self._words)
         if self._cause is Cause.FATAL:
             response = msgspec.structs.replace(response, outcome=Outcome.FATAL, reason=self._words)
         return Result(
@@ -274,6 +333,11 @@ class _Run:
             leftovers=self._leftovers,
             stderr_tail=stderr,
         )
+
+    def _met_ceiling(self) -> Ceiling:
+        """Whose ceiling ended it: ours while it ran, or the agent's own word for the same one."""
+        is_ours = self._cause is Cause.CEILING or self.reader.dialect.budget_ended
+        return self.rules.ceiling if is_ours else ""
 
     def _take_out(self, chunk: bytes) -> None:
         self._output_bytes += len(chunk)
@@ -296,8 +360,18 @@ class _Run:
         if err:
             self._stderr.add(err.decode("utf-8", "replace"))
         # What it says while it is being stopped must not replace its result, or why it cannot work.
-        if out and self._cause not in {Cause.RESULT, Cause.FATAL}:
-            for event in self.reader.feed(out):
+        if out and self._cause not in {Cause.RESULT, Cause.FATAL, Cause.ERROR_LOOP}:
+            steps = list(self.reader.feed(out))
+            if self.launch.client is not None and isinstance(self.reader.dialect, Acp):
+                dialect = self.reader.dialect
+                for reply in self.launch.client.replies(dialect):
+                    self._to_say.put_nowait(reply)
+                steps += dialect.steps
+                dialect.steps = []
+                if dialect.result_seen:
+                    self._turn_ended.set()
+                    self._to_say.put_nowait(b"")  # whoever waits to say more sees that it is over
+            for event in steps:
                 self._last_step = time.monotonic()
                 self.on_event(event)
 
