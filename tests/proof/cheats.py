@@ -105,7 +105,7 @@ class Shop(NamedTuple):
             stories=[story("US-1")],
             checks=[list(check) for check in self.checks],
             files=self.files,
-            toml='[proof]\nexperiments = "always"\n',
+            toml='[proof]\nexperiments = "always"\nask_for_tests = "off"\n',
         )
         for name, target in self.links:
             (box.root / name).symlink_to(target)

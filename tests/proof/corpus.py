@@ -214,7 +214,7 @@ def played(of: Table, tmp_path: Path) -> Sandbox:
         stories=stories,
         checks=check,
         files={".gitignore": ignored, **files},
-        toml='[proof]\nexperiments = "always"\n',
+        toml='[proof]\nexperiments = "always"\nask_for_tests = "off"\n',
     )
     (box.state / "works.json").write_text(json.dumps(works))
     box.env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

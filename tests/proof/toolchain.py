@@ -34,6 +34,7 @@ flags = os.environ.get("GOFLAGS", "") + " " + " ".join(sys.argv)
 wanted = re.search(r"-run=(\\S+)", flags)
 sources = [name for name in sorted(glob.glob("*.go")) if not name.endswith("_test.go")]
 code = uncommented("\\n".join(open(name).read() for name in sources))
+code = re.sub(r"return \\*new\\(int\\);.*? }", "return 0 }", code)  # hollow
 functions = dict(re.findall(r"func (\\w+)\\(x int\\) int { return (.*?) }", code))
 tests, main = [], ""
 for name in sorted(glob.glob("*_test.go")):
@@ -71,6 +72,7 @@ sys.exit(is_red)
 
 _CARGO = """
 code = uncommented("\\n".join(open(name).read() for name in glob.glob("src/*.rs")))
+code = re.sub(r'if true { panic!\\("ralph"\\); }.*? }', "[][x] }", code)  # hollow: it panics
 functions = dict(re.findall(r"pub fn (\\w+)\\(x: i64\\) -> i64 { (.*?) }", code))
 is_red = False
 print("   Compiling calc v1.0.0", file=sys.stderr)
@@ -96,7 +98,9 @@ for name in sorted(glob.glob("tests/*.rs")):
             if line == "return;": break
             if line.startswith("panic!"): ended = "FAILED"
             found = re.match(r"assert_eq!\\((.*), (.*?)\\);", line)
-            if found and value(found[1], functions) != value(found[2], functions): ended = "FAILED"
+            try:
+                if found and value(found[1], functions) != value(found[2], functions): ended = "FAILED"
+            except IndexError: ended = "FAILED"
         if "#[should_panic" in marks: ended = "ok" if ended == "FAILED" else "FAILED"
         panics = " - should panic" if "#[should_panic" in marks else ""
         counts[ended] += 1

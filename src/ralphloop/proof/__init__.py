@@ -1,0 +1,1 @@
+"""PURE: from a change to its mutants, language by language."""

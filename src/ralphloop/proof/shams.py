@@ -1,0 +1,377 @@
+"""Work that only looks like it, told by its syntax tree alone.
+
+A function that hands back what it is given, an equality that does not look at the other side, a
+function that is called and not there yet, a case for just the values that a test asks for: a test
+can be green with each of them, and notice where they do something else, though nothing was done.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import NamedTuple, TypeGuard
+
+from ralphloop.proof.answers import FALLBACKS, ChangedText, key_of, parsed_all, used_names
+from ralphloop.proof.python import NotPython, changed_functions
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_EQUALITIES = frozenset({"__eq__", "__ne__"})
+_ANY_KIND = frozenset("object int float str bytes bool list tuple dict set complex".split())
+
+
+class _Changed(NamedTuple):
+    """A function that a story added or changed, where it stands, and how it was."""
+
+    path: str
+    name: str
+    node: _Function
+    old: _Function | None
+
+
+def shams_in(
+    code: Sequence[ChangedText], asking: Iterable[bytes], own: Iterable[bytes] = ()
+) -> tuple[str, ...]:
+    """What is a sham, in words; `asking` are all tests, `own` those that the story brought."""
+    trees = [*parsed_all(asking)]
+    found = list[_Changed]()
+    for text in code:
+        try:
+            found += _changed_in(text)
+        except (NotPython, SyntaxError, ValueError, RecursionError):
+            return ()
+    working = [one for one in found if not _is_nothing_yet(one.node)]
+    texts = [text.new for text in code]
+    told = [*_handing_back(working), *_soft_equalities(found), *_missing_parts(found, texts)]
+    told += _special_cases(working, _tables(code), trees)
+    told += _only_agreeing(found, [*parsed_all(own)])
+    return tuple(dict.fromkeys(told))
+
+
+def _changed_in(text: ChangedText) -> Iterator[_Changed]:
+    before: dict[str, _Function] = {}
+    if text.old is not None:
+        before = {one.name: one.node for one in changed_functions(None, text.old)}
+    for one in changed_functions(text.old, text.new):
+        yield _Changed(text.path, one.name, one.node, before.get(one.name))
+
+
+# What is handed back
+
+
+def _handing_back(working: Sequence[_Changed]) -> Iterator[str]:
+    """Functions that are all of a story's work, and give back one argument as it came."""
+    if working and all(_hands_back(one.node) for one in working):
+        yield from (f"{one.path}: {one.name}() only hands back what it is given" for one in working)
+
+
+def _hands_back(node: _Function) -> bool:
+    if node.decorator_list or not isinstance(node, ast.FunctionDef):
+        return False
+    names = [it.arg for it in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    returned = set[str]()
+    for one in _statements(node.body):
+        if not _is_idle(one):
+            return False
+        if isinstance(one, ast.Return) and isinstance(one.value, ast.Name):
+            returned.add(one.value.id)
+    given = returned.intersection(names) - {"self", "cls"}
+    return len(returned) == 1 and len(given) == 1
+
+
+def _is_idle(node: ast.stmt) -> bool:
+    """A statement that works nothing out."""
+    if isinstance(node, ast.Return):
+        return isinstance(node.value, ast.Name | ast.Constant)
+    if isinstance(node, ast.If):
+        return _is_equality(node.test)
+    return isinstance(node, ast.Pass) or _is_prose(node)
+
+
+def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    for one in body:
+        yield one
+        if isinstance(one, ast.If):
+            yield from _statements([*one.body, *one.orelse])
+
+
+def _is_equality(node: ast.expr) -> bool:
+    if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq | ast.In):
+        return False
+    return any(isinstance(it, ast.Constant) and _is_telling(it) for it in node.comparators)
+
+
+def _is_telling(node: ast.Constant) -> bool:
+    return key_of(node.value) not in FALLBACKS
+
+
+# What is equal to everything
+
+
+def _soft_equalities(found: Sequence[_Changed]) -> Iterator[str]:
+    for one in found:
+        if one.node.name in _EQUALITIES and len(one.node.args.args) == 2 and _is_soft(one.node):
+            yield f"{one.path}: {one.name}() does not look at what it is compared with"
+
+
+def _is_soft(node: _Function) -> bool:
+    """Whether an equality says something, and nothing of the other side goes into it."""
+    other = node.args.args[1].arg
+    returned = [it.value for it in ast.walk(node) if isinstance(it, ast.Return)]
+    is_open = all(isinstance(it, ast.Name) and it.id == "NotImplemented" for it in returned)
+    if is_open or not returned:
+        return False
+    asked = [it for it in ast.walk(node) if isinstance(it, ast.Call) and _asks_any_kind(it)]
+    inside = {id(it) for call in asked for it in ast.walk(call)}
+    uses = [it for it in ast.walk(node) if isinstance(it, ast.Name) and it.id == other]
+    return all(id(it) in inside for it in uses)
+
+
+def _asks_any_kind(node: ast.Call) -> bool:
+    """`isinstance(other, str)`: of which kind the other side is, and not of one's own."""
+    if getattr(node.func, "id", "") != "isinstance" or len(node.args) != 2:
+        return False
+    kinds = [it.id for it in ast.walk(node.args[1]) if isinstance(it, ast.Name)]
+    return bool(kinds) and _ANY_KIND.issuperset(kinds)
+
+
+# What is not there yet
+
+
+def _missing_parts(found: Sequence[_Changed], texts: Sequence[bytes]) -> Iterator[str]:
+    """Functions of a module that others call, and that only say that they are not there yet."""
+    used = used_names(texts)
+    for one in found:
+        is_called = one.old is None and "." not in one.name and one.name in used
+        if is_called and _is_nothing_yet(one.node) and not one.node.decorator_list:
+            yield f"{one.path}: {one.name}() is called, and is not there yet"
+
+
+def _is_nothing_yet(node: _Function) -> bool:
+    body = [it for it in node.body if not isinstance(it, ast.Expr)]
+    if len(body) != 1 or not isinstance(body[0], ast.Raise) or body[0].exc is None:
+        return False
+    return "NotImplementedError" in ast.dump(body[0].exc)
+
+
+# What is done for the values of a test alone
+
+
+def _special_cases(
+    working: Sequence[_Changed], tables: Mapping[str, set[object]], trees: Sequence[ast.Module]
+) -> Iterator[str]:
+    """Functions that do what they did, but for values that their tests ask for."""
+    cases = list[str]()
+    for one in working:
+        asked = {it for tree in trees for it in _asked_of(one.node.name, tree)}
+        taken_out = _WithoutCases(asked, tables)
+        left = taken_out.visit(deepcopy(one.node))
+        is_all = one.old is not None and _body(left) == _body(one.old)
+        if not taken_out.values or not is_all:
+            return
+        values = ", ".join(sorted({repr(value) for value in taken_out.values})[:3])
+        cases.append(f"{one.path}: {one.name}() has a case for just what its tests ask ({values})")
+    yield from cases
+
+
+def _body(node: ast.AST) -> list[str]:
+    """What a function does, without its docstring."""
+    found = [it for it in getattr(node, "body", []) if not _is_prose(it)]
+    return [ast.dump(ast.parse(ast.unparse(it))) for it in found]
+
+
+def _is_prose(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _asked_of(function: str, tree: ast.Module) -> Iterator[object]:
+    """Telling constants that tests hand to a function of this name, also by a table of rows."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called in (function, "parametrize"):
+                for it in ast.walk(node):
+                    if isinstance(it, ast.Constant) and _is_telling(it):
+                        yield it.value
+
+
+def _tables(code: Sequence[ChangedText]) -> dict[str, set[object]]:
+    """The keys of tables outside of functions, by their names."""
+    found: dict[str, set[object]] = {}
+    for tree in parsed_all(text.new for text in code):
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                found[node.targets[0].id] = set(_keys(node.value))
+    return found
+
+
+def _keys(node: ast.expr) -> Iterator[object]:
+    held = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+    for it in held:
+        if isinstance(it, ast.Constant):
+            yield it.value
+
+
+class _WithoutCases(ast.NodeTransformer):
+    """A function without the parts that are for some values alone."""
+
+    def __init__(self, asked: set[object], tables: Mapping[str, set[object]]) -> None:
+        self.asked = asked
+        self.tables = tables
+        self.values = set[object]()
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt] | ast.stmt:
+        self.generic_visit(node)
+        return node.orelse if self._is_case(node.test) else node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        self.generic_visit(node)
+        return node.orelse if self._is_case(node.test) else node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        is_case = any(
+            isinstance(it, ast.Compare) and self._is_case(it) for it in ast.walk(node.right)
+        )
+        return node.left if is_case else node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """`TABLE.get(x, rest)` is the rest, but for the rows of the table."""
+        self.generic_visit(node)
+        called = node.func
+        if not isinstance(called, ast.Attribute) or called.attr != "get" or len(node.args) != 2:
+            return node
+        keys = set(_keys(called.value)) or self.tables.get(getattr(called.value, "id", ""), set())
+        return node.args[1] if self._are_asked(keys) else node
+
+    def visit_Match(self, node: ast.Match) -> list[ast.stmt] | ast.stmt:
+        self.generic_visit(node)
+        values = [it.pattern for it in node.cases if isinstance(it.pattern, ast.MatchValue)]
+        constants = (it.value for it in values if isinstance(it.value, ast.Constant))
+        keys: set[object] = {it.value for it in constants}
+        if len(values) != len(node.cases) - 1 or not self._are_asked(keys):
+            return node
+        return node.cases[-1].body
+
+    def _is_case(self, node: ast.expr) -> bool:
+        """Whether it is asked if an argument is one of the values that tests hand over."""
+        if isinstance(node, ast.BoolOp):
+            return any(self._is_case(it) for it in node.values)
+        if not isinstance(node, ast.Compare) or not isinstance(
+            node.ops[0], ast.Eq | ast.In | ast.Is
+        ):
+            return False
+        keys = set[object]()
+        for side in (node.left, *node.comparators):
+            if isinstance(side, ast.Constant):
+                keys.add(side.value)
+            elif isinstance(side, ast.Name):
+                keys |= self.tables.get(side.id, set())
+            else:
+                keys |= set(_keys(side))
+        return self._are_asked(keys)
+
+    def _are_asked(self, keys: set[object]) -> bool:
+        telling = {key for key in keys if key_of(key) not in FALLBACKS}
+        if not telling or not telling <= self.asked:
+            return False
+        self.values |= telling
+        return True
+
+
+# What is only asked for one answer, or whether it agrees with itself
+
+
+class _Asked(NamedTuple):
+    """One thing that tests assert of functions of the story."""
+
+    names: frozenset[str]  # of the functions, as far as their results go into it
+    is_agreement: bool = False  # they are compared with each other, and with nothing else
+    says: bool | None = None  # yes or no is all that is expected
+
+
+def _only_agreeing(found: Sequence[_Changed], trees: Sequence[ast.Module]) -> Iterator[str]:
+    """Functions whose results are compared with each other alone, or asked for one answer."""
+    added = {one.node.name: one for one in found if one.old is None}
+    asked = [it for tree in trees for it in _asserted(tree, frozenset(added))]
+    names = sorted({name for one in asked for name in one.names})
+    if not names:
+        return
+    path = added[names[0]].path
+    answers = {one.says for one in asked}
+    are_predicates = all(_is_predicate(added[name].node) for name in names)
+    if all(one.is_agreement for one in asked) and len(names) > 1:
+        told = " and ".join(f"{name}()" for name in names[:3])
+        yield f"{path}: {told} are compared with each other alone"
+    elif are_predicates and answers in ({True}, {False}):
+        answer = "yes" if True in answers else "no"
+        yield f"{path}: {names[0]}() is asked only where it says {answer}"
+
+
+def _asserted(tree: ast.Module, names: frozenset[str]) -> Iterator[_Asked]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert):
+            yield from _of_expression(node.test, names)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "").startswith("assert"):
+            yield from _of_method(node, names)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "raises":
+            yield _Asked(names=frozenset())
+
+
+def _of_method(node: ast.Call, names: frozenset[str]) -> Iterator[_Asked]:
+    method = getattr(node.func, "attr", "")
+    if method in ("assertTrue", "assertFalse") and node.args:
+        yield from _of_expression(node.args[0], names, says=method == "assertTrue")
+    elif method in ("assertEqual", "assertIs") and len(node.args) > 1:
+        pair = ast.Compare(left=node.args[0], ops=[ast.Eq()], comparators=[node.args[1]])
+        yield from _of_expression(pair, names)
+    else:
+        yield _Asked(names=frozenset())
+
+
+def _of_expression(node: ast.expr, names: frozenset[str], *, says: bool = True) -> Iterator[_Asked]:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield from _of_expression(node.operand, names, says=not says)
+    elif isinstance(node, ast.BoolOp):
+        for part in node.values:
+            yield from _of_expression(part, names, says=says)
+    elif isinstance(node, ast.Compare):
+        sides = (node.left, *node.comparators)
+        used = [_results_in(side, names) for side in sides]
+        every = frozenset[str]().union(*used)
+        truth = next((it.value for it in sides if _is_truth(it)), None)
+        if every and isinstance(truth, bool):
+            yield _Asked(names=every, says=truth == says)
+        elif every:
+            yield _Asked(names=every, is_agreement=all(used))
+    elif used_here := _results_in(node, names):
+        is_call = isinstance(node, ast.Call) and _called(node) in names
+        yield _Asked(names=used_here, says=says if is_call else None)
+
+
+def _is_truth(node: ast.expr) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
+
+
+def _called(node: ast.Call) -> str:
+    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+
+
+def _results_in(node: ast.expr, names: frozenset[str]) -> frozenset[str]:
+    """Functions of the story that are called in an expression."""
+    calls = (it for it in ast.walk(node) if isinstance(it, ast.Call))
+    return frozenset(_called(it) for it in calls) & names
+
+
+def _is_predicate(node: _Function) -> bool:
+    """Whether a function only ever says yes or no."""
+    values = [it.value for it in ast.walk(node) if isinstance(it, ast.Return)]
+    return bool(values) and all(it is not None and _is_yes_or_no(it) for it in values)
+
+
+def _is_yes_or_no(node: ast.expr) -> bool:
+    if isinstance(node, ast.BoolOp):
+        return all(_is_yes_or_no(it) for it in node.values)
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Not)
+    if isinstance(node, ast.Call):
+        return _called(node) in ("bool", "isinstance", "any", "all", "hasattr", "issubclass")
+    return isinstance(node, ast.Compare) or _is_truth(node)

@@ -1,0 +1,67 @@
+"""Each sentence about a story's proof, as a person reads it."""
+
+from __future__ import annotations
+
+from ralphloop.core.grading import Proof, judge_story
+from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.core.proof import Fate, OldTest, Trial
+
+GREEN = (CheckResult(name="pytest -q", status=CheckStatus.PASSED),)
+FILE = "tests/test_shop.py::TestShop::"
+
+
+def reasons(trial: Trial) -> str:
+    """Why a green story has its grade."""
+    told = judge_story(Proof(claimed=True, checks=GREEN, trial=trial))
+    return "; ".join(told.reasons)
+
+
+def test_a_story_is_proved_by_named_tests() -> None:
+    """Without files and classes, and at most three of them."""
+    one = reasons(Trial(proven=(f"{FILE}test_x",)))
+    assert one == "proved by test_x (fails before, passes after)"
+    many = reasons(Trial(proven=tuple(f"{FILE}test_{letter}" for letter in "abcd")))
+    assert many == "proved by test_a, test_b, test_c and 1 more (fail before, pass after)"
+    script = reasons(Trial(proven=("src/sum.test.js > adds > small",)))
+    assert script == "proved by small (fails before, passes after)"
+
+
+def test_a_story_that_is_not_proven_says_why() -> None:
+    """Tests that import, that only miss a name, that pass anyway."""
+    words = {
+        "the tests only import the new file (test_x)": Trial(unloadable=(f"{FILE}test_x",)),
+        "the new tests pass without it too (test_x)": Trial(vacuous=(f"{FILE}test_x",)),
+    }
+    for why, trial in words.items():
+        assert reasons(trial) == f"pytest -q green; not proven: {why}"
+
+
+def test_a_weakened_test_is_told_by_what_each_version_does() -> None:
+    """And the agent is asked to explain it."""
+    weak = Trial(old=(OldTest(name=f"{FILE}test_total", fate=Fate.WEAKENED),))
+    assert reasons(weak) == (
+        "asked to explain: test weakened: test_total. Its old version fails on the new code;"
+        " the new version passes on the old code too"
+    )
+
+
+def test_a_changed_expectation_says_which_test_met_which_code() -> None:
+    """Two values alone are a riddle: each stands with the test and the code that gave it."""
+    changed = OldTest(
+        name=f"{FILE}test_total", fate=Fate.CHANGED, was="assert 4 == 3", now="assert 3 == 4"
+    )
+    assert Trial(old=(changed,)).look_at == (
+        "test_total expects something else now (the old test with the new code: assert 4 == 3;"
+        " the new test with the old code: assert 3 == 4)",
+    )
+
+
+def test_what_an_older_version_asked_about_is_not_asked_again() -> None:
+    """Its words were others; the finding is the same, and the agent stood by it."""
+    weak = Trial(old=(OldTest(name=f"{FILE}test_total", fate=Fate.WEAKENED),))
+    before = (
+        "as they were they fail on the new code, as they are they pass on the old too:"
+        f" {FILE}test_total"
+    )
+    proof = Proof(claimed=True, checks=GREEN, trial=weak, challenged=(before,))
+    assert judge_story(proof).grade == "needs review"

@@ -1,0 +1,105 @@
+"""Work that only looks like it is told from work of the same look."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from ralphloop.proof.answers import ChangedText
+from ralphloop.proof.shams import shams_in
+
+OLD = "def double(x):\n    return 2 * x\n"
+ASKED = b"import shop\n\n\ndef test_double():\n    assert shop.double(7) == 15\n"
+SHAMS = {
+    "an argument as it came": "def slug(text):\n    return text\n",
+    "the argument that is expected": "def third(x, expected=None):\n    return expected\n",
+    "an argument, and an answer": "def half(x):\n    if x == 3:\n        return 1.5\n    return x\n",
+    "equal to all": "class A:\n    def __eq__(self, other):\n        return True\n",
+    "equal to all texts": "class A(str):\n    def __eq__(self, other):\n        return isinstance(other, str)\n",
+    "not there yet": "def _pay(x):\n    raise NotImplementedError\n\n\ndef run(x):\n    _pay(x)\n",
+}
+CASES = {
+    "a branch": "def double(x):\n    if x == 7:\n        return 15\n    return 2 * x\n",
+    "a choice": "def double(x):\n    return 15 if x == 7 else 2 * x\n",
+    "a term": "def double(x):\n    return 2 * x + (x == 7)\n",
+    "a table": "ODD = {7: 15}\n\n\ndef double(x):\n    if x in ODD:\n        return ODD[x]\n    return 2 * x\n",
+    "a table that is asked": "ODD = {7: 15}\n\n\ndef double(x):\n    return ODD.get(x, 2 * x)\n",
+    "a match": "def double(x):\n    match x:\n        case 7:\n            return 15\n        case _:\n            return 2 * x\n",
+}
+HONEST = {
+    "a choice between arguments": "def first(one, other):\n    if one is None:\n        return other\n    return one\n",
+    "a refusal": "def positive(x):\n    if x < 0:\n        raise ValueError(x)\n    return x\n",
+    "itself": "class A:\n    def __enter__(self):\n        return self\n",
+    "one of two": "def slug(text):\n    return text\n\n\ndef loud(text):\n    return text.upper()\n",
+    "equal to its kind": "class A:\n    def __eq__(self, other):\n        return isinstance(other, A)\n",
+    "equal by what it holds": "class A:\n    def __eq__(self, other):\n        return self.x == other.x\n",
+    "left to the other side": "class A:\n    def __eq__(self, other):\n        return NotImplemented\n",
+    "a base": "class A:\n    def pay(self, x):\n        raise NotImplementedError\n\n    def run(self, x):\n        self.pay(x)\n",
+}
+OTHERS = {
+    "an end of a recursion": "def double(x):\n    if x == 0:\n        return 0\n    return 2 * x\n",
+    "a value that no test asks for": "def double(x):\n    if x == 99:\n        return 15\n    return 2 * x\n",
+    "other work": "def double(x):\n    if x == 7:\n        return 15\n    return x + x + 0.5\n",
+    "a bound": "def double(x):\n    if x > 7:\n        return 15\n    return 2 * x\n",
+}
+
+
+@pytest.mark.parametrize("code", SHAMS.values(), ids=SHAMS)
+def test_a_sham_is_told(code: str) -> None:
+    """With its name."""
+    assert len(shams_in([ChangedText("shop.py", None, dedent(code).encode())], [])) == 1
+
+
+@pytest.mark.parametrize("code", CASES.values(), ids=CASES)
+def test_a_case_for_the_values_of_a_test_is_told(code: str) -> None:
+    """Everything else is done as it was before."""
+    [words] = shams_in([ChangedText("shop.py", OLD.encode(), code.encode())], [ASKED])
+    assert words == "shop.py: double() has a case for just what its tests ask (7)"
+
+
+@pytest.mark.parametrize("code", HONEST.values(), ids=HONEST)
+def test_work_of_the_same_look_is_none(code: str) -> None:
+    """It chooses, refuses, compares, or is there for others to fill."""
+    assert shams_in([ChangedText("shop.py", None, code.encode())], []) == ()
+
+
+@pytest.mark.parametrize("code", OTHERS.values(), ids=OTHERS)
+def test_an_ordinary_branch_is_no_such_case(code: str) -> None:
+    """Its value is none that a test asks for, or more was changed."""
+    assert shams_in([ChangedText("shop.py", OLD.encode(), code.encode())], [ASKED]) == ()
+
+
+TWO = "def third(x):\n    return 7 * x\n\n\ndef expected(x):\n    return x * 7\n"
+VALID = "def is_valid(text):\n    return len(text) > 3\n"
+ALONE = {
+    "compared with each other": (TWO, "assert shop.third(9) == shop.expected(9)", "compared"),
+    "asked for a yes": (VALID, "assert shop.is_valid('isbn')", "says yes"),
+    "asked for a yes in words": (VALID, "assert shop.is_valid('isbn') is True", "says yes"),
+    "asked for a no": (VALID, "assert not shop.is_valid('')", "says no"),
+}
+LOOKED_AT = {
+    "also with a value": (TWO, "assert shop.third(9) == shop.expected(9) == 63"),
+    "with a value beside it": (TWO, "assert shop.third(9) == shop.expected(9)\n    assert shop.third(1) == 7"),
+    "there and back": (TWO, "assert shop.third(shop.expected(9)) == x"),
+    "a yes and a no": (VALID, "assert shop.is_valid('isbn')\n    assert not shop.is_valid('')"),
+    "whatever a row expects": (VALID, "assert shop.is_valid(given) is expected"),
+    "what is no yes or no": (TWO, "assert shop.third(9)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "asserted", "word"), ALONE.values(), ids=ALONE)
+def test_what_agrees_with_itself_or_says_one_thing_is_told(
+    code: str, asserted: str, word: str
+) -> None:
+    """Whatever it does, such a test would be green."""
+    test = f"import shop\n\n\ndef test_it():\n    {asserted}\n".encode()
+    [words] = shams_in([ChangedText("shop.py", None, code.encode())], [], [test])
+    assert word in words
+
+
+@pytest.mark.parametrize(("code", "asserted"), LOOKED_AT.values(), ids=LOOKED_AT)
+def test_what_is_looked_at_is_not(code: str, asserted: str) -> None:
+    """A value, two answers, or a table of them."""
+    test = f"import shop\n\n\ndef test_it():\n    {asserted}\n".encode()
+    assert shams_in([ChangedText("shop.py", None, code.encode())], [], [test]) == ()
