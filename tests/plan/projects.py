@@ -8,6 +8,7 @@ import pty
 import select
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -64,14 +65,20 @@ def listed(root: Path, name: str = "prd.json") -> list[Json]:
 
 
 class Terminal:
-    """`ralph plan` with a terminal on which somebody types when asked."""
+    """A command with a terminal on which somebody types when asked; `ralph plan`, if none is named."""
 
-    def __init__(self, root: Path, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        command: str = "plan",
+    ) -> None:
         self._master, slave = pty.openpty()
-        command = [sys.executable, "-m", "ralphloop", "plan", *arguments]
+        argv = [sys.executable, "-m", "ralphloop", command, *arguments]
         surroundings = {**os.environ, "TERM": "xterm", "COLUMNS": "100", **(env or {})}
         self._process = subprocess.Popen(
-            command, cwd=root, stdin=slave, stdout=slave, stderr=slave, env=surroundings,
+            argv, cwd=root, stdin=slave, stdout=slave, stderr=slave, env=surroundings,
             start_new_session=True,
         )  # fmt: skip
         os.close(slave)
@@ -100,6 +107,14 @@ class Terminal:
         """Press keys."""
         os.write(self._master, keys.encode())
         return self
+
+    def press(self, key: str) -> Terminal:
+        """Press a key once one is waited for: what is typed before that is thrown away."""
+        deadline = time.monotonic() + 60
+        while termios.tcgetattr(self._master)[3] & termios.ICANON:
+            assert time.monotonic() < deadline, self.shown
+            time.sleep(0.01)
+        return self.type(key)
 
     def end(self) -> int:
         """Read to the end; the exit code."""

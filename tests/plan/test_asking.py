@@ -14,6 +14,7 @@ from ralphloop.errors import InputError
 from ralphloop.plan.conversation import read_answer, weighed
 from ralphloop.plan.draft import Shelf
 from ralphloop.stories.lint import as_lines
+from tests import sentences
 from tests.cli.nights import Night
 from tests.conftest import RunRalph
 from tests.plan.projects import Json, Terminal, git, listed, repository, stories, story
@@ -44,7 +45,7 @@ def test_a_broken_answer_is_sent_back_until_it_can_be_used(
     vague = stories({**CSV, "criteria": [{"text": "It works well", "seen": "looking at it"}]})
     root = repository(tmp_path, [BROKEN, vague, wordy])
     said = plan(run_ralph, root, "Let people export notes", "--yes")
-    assert "a comma before the closing bracket" in said
+    assert sentences.TRAILING_COMMA in said
     assert '"It works well" cannot be checked' in said
     assert "asked scripted 3 times: $0.75" in said
     first, second = listed(root)
@@ -184,6 +185,10 @@ def test_questions_go_to_a_file_and_the_answers_become_part_of_the_spec(
     file.write_text(json.dumps(asked))
     shown = plan(run_ralph, root, "Export notes", "--answers", str(file), "--dry-run")
     assert "A: A semicolon; we are in Germany" in shown
+    # The second round carries text, question and answer once each.
+    assert shown.count("A semicolon; we are in Germany") == 1
+    assert shown.count("Which separator?") == 1
+    assert shown.count("Export notes") == 1
     plan(run_ralph, root, "Export notes", "--answers", str(file), "--yes")
     (written,) = listed(root)
     spec = (root / written["parent_spec"]).read_text()

@@ -74,10 +74,16 @@ As a user I want to see them.
 """
 
 
+def line_of(entry: Json) -> int:
+    """The line that a story came from, which is then taken out."""
+    return int(entry.pop("source")["line"])
+
+
 def test_a_checklist_becomes_stories() -> None:
     """Open items in order, what stands below one is its criteria, sections give the priority."""
     found = convert(FIX_PLAN, "fix_plan.md")
     assert found is not None
+    assert [line_of(one) for one in found.entries] == [4, 10]
     assert found.entries == [
         {
             "title": "Store orders in SQLite",
@@ -95,6 +101,7 @@ def test_headings_become_stories() -> None:
     assert found is not None
     assert (found.kind, found.done, found.project) == ("headings", 1, "Notes")
     assert found.description == "Notes for people who forget."
+    assert [line_of(one) for one in found.entries] == [10, 17, 29]
     assert found.entries == [
         {
             "id": "US-001",
@@ -144,6 +151,13 @@ def test_story_files_of_other_tools_are_read(name: str, text: str) -> None:
     assert found is not None
     (entry,) = found.entries
     entry.pop("labels", None)  # kept, as all that nobody reads
+    if name.endswith(".json"):
+        assert entry.pop("source") == {
+            "file": name,
+            "line": 1,
+            "format": "story file",
+            "item": "US-002",
+        }
     assert entry == {
         "id": "US-002", "title": "Two", "acceptanceCriteria": ["Typecheck passes"], "priority": 2
     }  # fmt: skip

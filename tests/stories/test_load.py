@@ -219,7 +219,7 @@ def test_without_a_story_file_the_error_names_the_ways_out(tmp_path: Path, where
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError) as caught:
         find_source(tmp_path / where)
-    for way in ("ralph init", "--prd", "--prompt"):
+    for way in ("ralph init", "ralph plan", "--prd"):
         assert way in caught.value.next_step
 
 

@@ -20,14 +20,14 @@ from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import Outcome, Usage
-from ralphloop.core.run_state import StoryState
+from ralphloop.core.run_state import Conversation
 from ralphloop.core.story_after import accounted
 from ralphloop.errors import AgentUnavailable, RepositoryError
+from ralphloop.loop.confine import read_only
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.signals import signals_to
 from ralphloop.loop.workspace import measure_of
 from ralphloop.plan.draft import plan_room
-from ralphloop.proc.sandbox import Box, Place
 from ralphloop.proc.threads import StopSignal
 from ralphloop.project import RALPH_DIR
 from ralphloop.repo.work_tree import Repository, never_committed, project_prefix
@@ -44,7 +44,14 @@ class Asker:
     """One conversation with one agent, and what it has cost so far."""
 
     def __init__(
-        self, setup: Setup, *, max_cost: float, max_time: float, tell: Callable[[str], None]
+        self,
+        setup: Setup,
+        *,
+        max_cost: float,
+        max_time: float,
+        tell: Callable[[str], None],
+        story: str = STORY,
+        room: Path | None = None,  # where its output is kept; else where plans are
     ) -> None:
         self.usage = Usage()
         self.unpriced = 0
@@ -55,12 +62,18 @@ class Asker:
         self._tell = tell
         self._max_cost = max_cost
         self._max_time = max_time
-        self._run, self._talk, self._said = f"plan-{uuid.uuid4().hex[:12]}", StoryState(), ""
+        self._story = story
+        self._room = room
+        self._run, self._talk, self._said = f"plan-{uuid.uuid4().hex[:12]}", Conversation(), ""
 
-    def ask(self, prompt: str, again: str = "") -> str:
-        """Its answer to a prompt, or to what is to be said after it in the same conversation."""
-        resume = self._talk.session_id if again and self.worker.agent.resumes else ""
-        text = again if resume else "\n\n".join(filter(None, [prompt, self._said, again]))
+    def ask(self, prompt: str, again: str = "", *, is_in_prompt: bool = False) -> str:
+        """Its answer to a prompt, or to what is to be said after it in the same conversation.
+
+        What the prompt says by now itself is not said a second time to an agent that gets it anew.
+        """
+        resume = self._talk.id if again and self.worker.agent.resumes else ""
+        anew = [prompt] if is_in_prompt else [prompt, self._said, again]
+        text = again if resume else "\n\n".join(filter(None, anew))
         repo = self._setup.repo
         project = self._setup.project
         own = never_committed(project_prefix(repo.root, project.root) if repo else "")
@@ -69,13 +82,16 @@ class Asker:
             held = _held(repo)
             finished = asyncio.run(self._started(text, resume))
             # First of all its time and its money are counted.
-            response = billed(finished.response, self.worker.config, self._setup.options.env)
-            used, total = accounted(self._talk, response)
+            prices = self._setup.config.prices.models
+            env = self._setup.options.env
+            response = billed(finished.response, self.worker.config, env, prices)
+            accounts = accounted(self._talk, response)
+            used = accounts.own
             self.usage = self.usage + used
             self.seconds = self.seconds + finished.end.duration_s
             self.unpriced += response.model_output and used.cost_usd is None
             name = response.session_id or ""
-            self._talk = msgspec.structs.replace(self._talk, session_usage=total, session_id=name)
+            self._talk = Conversation(id=name, usage=accounts.conversation)
             after = measure.tree()
             changed = [it.path for it in measure.changes(before.tree, after.tree)]
         now = _held(repo)
@@ -90,6 +106,8 @@ class Asker:
         if response.outcome not in (Outcome.COMPLETED, Outcome.DENIED):
             why = finished.stopped_because or response.reason or str(response.outcome)
             where = f"What it printed is in {RALPH_DIR}/plan/{self._run}-{self.starts}.log."
+            if self._room is not None:
+                where = "What it printed was not kept."
             raise AgentUnavailable(f"{self.worker.name} gave no answer: {why}", where)
         answer = response.final_text or response.text
         self._said = f"# Your answer before\n\n{answer[:_LONGEST_ANSWER]}"
@@ -112,9 +130,9 @@ class Asker:
             cwd=project.root,
             run_id=self._run,
             iteration=self.starts,
-            inherited=self._setup.site.env_for(worker),
-            box=_read_only(box, self._setup) if box else None,
-            story_id=STORY,
+            inherited=self._setup.site.env_for(worker.name),
+            box=read_only(box, self._setup.site) if box else None,
+            story_id=self._story,
             session_id=None if resume else str(uuid.uuid4()),
             resume=resume or None,
             budget_usd=left,
@@ -122,7 +140,8 @@ class Asker:
         )
         launch = worker.agent.launch(request)
         stop = StopSignal()
-        log = plan_room(project.directory) / f"{self._run}-{self.starts}.log"
+        room = self._room or plan_room(project.directory)
+        log = room / f"{self._run}-{self.starts}.log"
         with Transcript(log) as sink, signals_to(stop, project.log, self._tell):
             return await run_agent(
                 launch,
@@ -131,18 +150,6 @@ class Asker:
                 stop=stop,
                 on_event=lambda it: self._tell(it.summary) if it.kind == "tool" else None,
             )
-
-
-def _read_only(box: Box, setup: Setup) -> Box:
-    root = setup.repo.root if setup.repo and not setup.repo.scope else setup.project.root
-    own = setup.project.directory / "agent"
-    places = {
-        path: Place.READ
-        if kind is Place.WRITE and Path(path).is_relative_to(root) and Path(path) != own
-        else kind
-        for path, kind in box.places.items()
-    }
-    return msgspec.structs.replace(box, places=places)
 
 
 def _held(repo: Repository | None) -> dict[str, str]:

@@ -22,8 +22,8 @@ from ralphloop.core.run_state import StoryState
 from ralphloop.errors import InputError
 from ralphloop.loop.prepare import Setup
 from ralphloop.plan.asking import Asker
-from ralphloop.plan.convert import Entry, made
 from ralphloop.plan.draft import Draft, Shelf, drafted, split_parts
+from ralphloop.plan.importers.reading import Entry, made
 from ralphloop.prompts import fenced
 from ralphloop.redaction import redact, secret_values
 from ralphloop.stories.documents import JsonDocument
@@ -42,6 +42,7 @@ _Word = Annotated[str, Meta(min_length=1, max_length=500)]
 _T = TypeVar("_T")
 _Few = Annotated[list[_Word], Meta(max_length=40)]
 REPAIRS = 3
+_EVERYBODYS = ("CHANGELOG", "CHANGES", "HISTORY", "NEWS")
 _LONGEST_TEXT = 100_000
 _LONGEST_FAILURE = 6_000
 _MOST_LISTED = 200
@@ -79,8 +80,18 @@ class PlanQuestion(msgspec.Struct, forbid_unknown_fields=True):
     answer: Annotated[str, Meta(max_length=4000)] = ""
 
 
-# what is asked, what is proposed, and the criteria that do not say how they will be seen
-_Proposal = tuple[list[PlanQuestion], list[Entry], list[str]]
+class PlanAnswer(NamedTuple):
+    """What an agent answered: questions, or stories."""
+
+    asked: list[PlanQuestion]
+    entries: list[Entry]
+    unseen: list[str]  # criteria that do not say how they will be seen
+
+
+class ProposedPlan(NamedTuple):
+    draft: Draft
+    refused: list[str]  # what the linter still refuses in it
+    answers: tuple[PlanQuestion, ...]  # what was asked on the way
 
 
 class Brief(NamedTuple):
@@ -97,28 +108,32 @@ def propose(
     brief: Brief,
     ask_person: Callable[[list[PlanQuestion]], list[PlanQuestion]],
     tell: Callable[[str], None],
-) -> tuple[Draft, list[str], tuple[PlanQuestion, ...]]:
+) -> ProposedPlan:
     """The plan, what the linter still refuses in it, and what was asked on the way."""
     secrets = secret_values(setup.options.env)
-    best = None
+    best: ProposedPlan | None = None
     mistakes = list[str]()
     again = ""
     repairs = 0
     may_ask = not brief.answers
     where = f" What its attempts left: git show {brief.left_at}" if brief.left_at else ""
     left = f"A part of {brief.split}, which was split.{where}" if brief.split else ""
+    has_answers = False  # and nothing else is to be said
     while repairs <= REPAIRS:
-        said = asker.ask(prompt_for(brief, setup, may_ask=may_ask), again)
+        prompt = prompt_for(brief, setup, may_ask=may_ask)
+        said = asker.ask(prompt, again, is_in_prompt=has_answers)
+        has_answers = False
         try:
             asked, entries, unseen = read_answer(said, secrets=secrets, may_ask=may_ask)
             if asked:
                 brief = brief._replace(answers=tuple(ask_person(asked)))
                 may_ask = False
+                has_answers = True
                 again = f"The answers:\n\n{fenced(_settled(brief.answers))}\n\n{_TELLING}"
                 continue
             draft = weighed(entries, brief.shelf, brief.split, left)
             mistakes = [*unseen, *as_lines(draft.remarks)]
-            best = draft, mistakes, brief.answers
+            best = ProposedPlan(draft, mistakes, brief.answers)
         except InputError as error:
             lines = error.message.removeprefix(f"{ANSWER}: ").splitlines()
             mistakes = [line.strip() for line in lines[len(lines) > 1 :]]
@@ -179,10 +194,10 @@ def text_of_split(story: Story, state: StoryState, changed: str) -> str:
         f"The story {story.id}": f"{story.title}\n{story.description}",
         "Its criteria": "\n".join(f"- {criterion}" for criterion in story.criteria),
         "How it stands": f"{state.standing}: {state.reason}" if state.reason else "",
-        "Failed attempts": str(max(state.failed, state.attempts) or ""),
-        "What failed last": state.failure[-_LONGEST_FAILURE:],
-        "What was found": "\n".join(state.findings),
-        "What a person said": "\n".join(answer.text for answer in state.answers),
+        "Failed attempts": str(max(state.totals.failed, state.attempt.failed) or ""),
+        "What failed last": state.notes.failure[-_LONGEST_FAILURE:],
+        "What was found": "\n".join(state.notes.findings),
+        "What a person said": "\n".join(answer.text for answer in state.notes.answers),
         "What its attempts changed": changed,
         "Notes": story.notes,
     }
@@ -190,7 +205,7 @@ def text_of_split(story: Story, state: StoryState, changed: str) -> str:
     return "\n\n".join(f"{name}:\n{words}" for name, words in told.items() if words)
 
 
-def read_answer(text: str, *, secrets: Sequence[str] = (), may_ask: bool) -> _Proposal:
+def read_answer(text: str, *, secrets: Sequence[str] = (), may_ask: bool) -> PlanAnswer:
     """The questions or the stories of an answer; InputError says all that is wrong with it."""
     problems = Problems(Path(ANSWER))
     text = text[:_LONGEST_ANSWER]
@@ -217,7 +232,7 @@ def read_answer(text: str, *, secrets: Sequence[str] = (), may_ask: bool) -> _Pr
     # Whoever asks and proposes at once has not heard the answers yet.
     stories = [] if questions else stories
     unseen = [line for story in stories for line in _unseen(story)]
-    return questions, [_entry(story) for story in stories], unseen
+    return PlanAnswer(questions, [_entry(story) for story in stories], unseen)
 
 
 def _plain(value: object, secrets: Sequence[str]) -> object:
@@ -256,7 +271,17 @@ def _unseen(story: _Proposed) -> Iterator[str]:
 def _entry(story: _Proposed) -> Entry:
     criteria = [f"{one.text} (seen: {one.seen})" for one in story.criteria]
     own = {name: getattr(story, name) for name in _Proposed.__struct_fields__ if name != "criteria"}
-    return made(**own | {"title": one_line(story.title), "acceptanceCriteria": criteria})
+    told = {
+        "title": one_line(story.title),
+        "acceptanceCriteria": criteria,
+        "touches": [path for path in story.touches if not _is_everybodys(path)],
+    }
+    return made(**own | told)
+
+
+def _is_everybodys(path: str) -> bool:
+    """A file that every story changes keeps none apart from another."""
+    return path.rpartition("/")[2].partition(".")[0].upper() in _EVERYBODYS
 
 
 def weighed(entries: list[Entry], shelf: Shelf, split: str = "", note: str = "") -> Draft:

@@ -1,212 +1,267 @@
 """What already is a list of tasks becomes stories without any model.  Pure.
 
-That is a story file of this or another tool, a PRD whose headings are stories (`### US-001: …`), or
-a Markdown checklist (`- [ ] …`, fix_plan.md), of which the lines below an item are its criteria.
-What is ticked or marked as done there is left out: that it is done is somebody's word.
+`FORMATS` is the table of what can be read: by which files one is known, what else is read beside
+them, and the module that makes stories of it.  Besides those it is a story file of this or another
+tool, a PRD whose headings are stories, or a checklist.
 """
 
-import re
-import shlex
-from collections.abc import Sequence
-from pathlib import Path
+import json
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from ralphloop.stories.lint import KNOWN_KEYS
-from ralphloop.stories.source import load, story_text
-from ralphloop.text.lines import own_lines
-from ralphloop.text.plain import clean, one_line
+from ralphloop.plan.importers import (
+    backlog,
+    beads,
+    bmad,
+    kiro,
+    lists,
+    openspec,
+    spec_kit,
+    story_file,
+    task_master,
+)
+from ralphloop.plan.importers.reading import Conversion, Document, Entry, Unread
+from ralphloop.text.plain import clean
 
-Entry = dict[str, object]  # one story in the shape of prd.json
-
-_MOST_INTRO = 1_000
-_READ = KNOWN_KEYS - {"touches", "labels", "estimate"}
 _DATA = frozenset({".json", ".yaml", ".yml"})
-_HEADING = re.compile(r"(#{1,6})\s+(.{1,500})")
-_NAME = r"[A-Za-z]{1,12}-\d{1,6}|(?:user )?(?:story|task|feature) #?\d{1,4}"
-_ID = re.compile(_NAME, re.IGNORECASE)
-_STORY = re.compile(
-    rf"[*_`\[]{{0,3}}(?P<id>{_NAME})[*_`\]]{{0,3}}\s*[:.)–—-]*\s*(?P<title>\S.*)", re.IGNORECASE
-)
-_OWN_ID = re.compile(r"\**(?P<id>[A-Z]{1,12}-\d{1,6})\**\s*[:.)–—-]\s*(?P<title>\S.*)")
-_BULLET = re.compile(
-    r"\s{0,40}(?:[-*+]|\d{1,4}[.)])\s+(?:\[(?P<tick>[ xX✓~-])\]\s+)?(?P<text>\S.*)"
-)
-_LABELS = {
-    "acceptance criteria": "criteria", "criteria": "criteria", "description": "description",
-    "depends on": "depends", "dependencies": "depends", "blocked by": "depends",
-    "verify": "verify", "verification": "verify", "priority": "priority", "note": "notes",
-    "notes": "notes", "status": "status",
-}  # fmt: skip
-_LABEL = re.compile(
-    rf"\s*[-*]?\s*\**(?P<label>{'|'.join(_LABELS)})\**:\**\s*(?P<rest>.*)", re.IGNORECASE
-)
-_DONE = re.compile(r"\b(?:done|completed?|finished|passed|closed|archive)\b", re.IGNORECASE)
-_RANKS = {"critical": 1, "urgent": 1, "high": 1, "medium": 2, "normal": 2, "low": 3, "later": 4}
-_RANK = re.compile(rf"\b({'|'.join(_RANKS)})\b", re.IGNORECASE)
-_TITLED = re.compile(r"^(?:PRD|Product Requirements(?: Document)?)\s*[:–—-]\s*")
 
 
-class Conversion(NamedTuple):
-    """The open stories of a text, and what it says of them together."""
+class Format(NamedTuple):
+    """One kind of list, as it is found on disk."""
 
-    entries: list[Entry]
-    kind: str
-    done: int = 0  # left out
-    project: str = ""
-    description: str = ""
+    name: str
+    lists: tuple[str, ...]  # where its lists stand, from a directory that a person may name
+    beside: tuple[str, ...]  # what is read with one, from the directory of the list
+    read: Callable[[Sequence[Document]], Conversion]
+    is_one: Callable[[Document, Collection[str]], bool]  # of a list, and names that stand beside it
+    is_many_files: bool = False  # its lists together are one
+    is_in_words: bool = False  # what waits for what is told in sentences, which may be misread
+
+
+def _is_openspec(document: Document, beside: Collection[str]) -> bool:
+    in_change = "changes" in PurePosixPath(document.path).parts or "proposal.md" in beside
+    return document.name == "tasks.md" and in_change
+
+
+def _is_kiro(document: Document, beside: Collection[str]) -> bool:
+    is_at_home = ".kiro" in PurePosixPath(document.path).parts or "requirements.md" in beside
+    return document.name == "tasks.md" and (is_at_home or "_Requirements:" in document.text)
+
+
+def _is_spec_kit(document: Document, beside: Collection[str]) -> bool:
+    is_at_home = "spec.md" in beside or "plan.md" in beside
+    return document.name == "tasks.md" and (is_at_home or "] T0" in document.text)
+
+
+def _is_backlog(document: Document, _: Collection[str]) -> bool:
+    front = document.text.partition("\n---")[0]
+    return front.startswith("---") and "\nid:" in front and "\nstatus:" in front
+
+
+def _is_task_master(document: Document, _: Collection[str]) -> bool:
+    if not document.path.endswith(".json"):
+        return False
+    try:
+        return task_master.is_one(json.loads(document.text))
+    except (ValueError, RecursionError):  # whoever reads it says what is wrong
+        return False
+
+
+def _is_beads(document: Document, _: Collection[str]) -> bool:
+    return document.path.endswith(".jsonl")
+
+
+def _is_bmad(document: Document, _: Collection[str]) -> bool:
+    return document.path.endswith(".md") and bmad.has_stories(document)
+
+
+FORMATS = (
+    Format(
+        "Backlog.md",
+        ("tasks/*.md", "backlog/tasks/*.md", "completed/*.md", "backlog/completed/*.md"),
+        ("*.md", "../completed/*.md"),
+        backlog.read,
+        _is_backlog,
+        is_many_files=True,
+    ),
+    Format(
+        "beads",
+        ("issues.jsonl", "beads.jsonl", ".beads/issues.jsonl", ".beads/beads.jsonl"),
+        (),
+        beads.read,
+        _is_beads,
+    ),
+    Format(
+        "task-master",
+        ("tasks/tasks.json", "tasks.json", ".taskmaster/tasks/tasks.json"),
+        ("../state.json",),
+        task_master.read,
+        _is_task_master,
+    ),
+    Format(
+        "OpenSpec",
+        ("tasks.md", "changes/*/tasks.md", "*/tasks.md", "openspec/changes/*/tasks.md"),
+        ("proposal.md", "specs/**/spec.md"),
+        openspec.read,
+        _is_openspec,
+    ),
+    Format(
+        "Kiro",
+        ("tasks.md", "specs/*/tasks.md", "*/tasks.md", ".kiro/specs/*/tasks.md"),
+        ("requirements.md",),
+        kiro.read,
+        _is_kiro,
+    ),
+    Format(
+        "spec-kit",
+        ("tasks.md", "specs/*/tasks.md", "*/tasks.md", "../specs/*/tasks.md"),
+        ("spec.md", "plan.md"),
+        spec_kit.read,
+        _is_spec_kit,
+        is_in_words=True,
+    ),
+    Format(
+        "BMAD",
+        (
+            "*epic*.md", "epics/*.md", "*.story.md", "stories/*.md", "prd/epic*.md",
+            "[0-9]*-[0-9]*-*.md", "docs/*epic*.md", "docs/epics/*.md", "docs/prd/epic*.md",
+            "docs/stories/*.md", "planning-artifacts/*epic*.md", "planning-artifacts/epics/*.md",
+            "implementation-artifacts/[0-9]*-[0-9]*-*.md",
+        ),
+        (
+            "sprint-status.yaml", "stories/*.md", "../stories/*.md",
+            "../implementation-artifacts/[0-9]*-[0-9]*-*.md",
+            "../implementation-artifacts/sprint-status.yaml",
+            "../../implementation-artifacts/sprint-status.yaml",
+            "sprint-artifacts/sprint-status.yaml", "stories/sprint-status.yaml",
+        ),
+        bmad.read,
+        _is_bmad,
+        is_many_files=True,
+        is_in_words=True,
+    ),
+)  # fmt: skip
+
+
+LIST_NAMES = frozenset({"tasks.md", "epics.md", "issues.jsonl", "beads.jsonl"})
+
+
+class Gathered(NamedTuple):
+    """The files that a path means, the list first, and what they are; None: none of the table."""
+
+    documents: tuple[Document, ...]
+    format: Format | None = None
+    is_one_of_many: bool = False  # only what the first of them holds is wanted
+
+
+def convert_gathered(gathered: Gathered, known: Collection[str] = ()) -> Conversion | None:
+    """The stories of a list; `known` are ids that they may wait for besides each other."""
+    documents = gathered.documents
+    if gathered.format is None:
+        return convert(documents[0].text, documents[0].path)
+    found = gathered.format.read(documents)
+    if not found.entries and not found.done and documents[0].name.endswith(".md"):
+        # a list that only lies where those of a tool lie: what it has is read all the same
+        found = lists.read(documents) or found
+    if gathered.is_one_of_many:
+        own = {entry["id"] for entry in gathered.format.read(documents[:1]).entries}
+        found = found._replace(entries=[one for one in found.entries if one.get("id") in own])
+    found = _with_known_needs(_with_own_ids(found), known)
+    return _without_circles(found) if gathered.format.is_in_words else found
 
 
 def convert(text: str, name: str) -> Conversion | None:
-    """The stories of a file of this name; None where it is prose."""
+    """The stories of a text of this name; None where it is prose."""
     if Path(name).suffix.lower() in _DATA:
-        return _story_file(text, Path(name))
+        return story_file.read([Document(name, text)])
     text = clean(text)
     if text.lstrip().startswith("{"):
-        return _story_file(text, Path("stdin.json"))
-    lines = list(own_lines(text))
-    return _headings(lines) or _checklist(lines)
+        return story_file.read([Document(story_file.STDIN, text)])
+    return lists.read([Document(name, text)])
 
 
-def made(**fields: object) -> Entry:
-    """One story; what says nothing is left out."""
-    return {key: value for key, value in fields.items() if value not in ("", [], None)}
-
-
-def _story_file(text: str, path: Path) -> Conversion:
-    """Whatever shape it has, as it is read; what is wrong with it is said."""
-    stories = load(path, data=text.encode()).list
-    raw = story_text(path, text.encode()).listing.entries
-    passed = {story.id for story in stories.stories if story.passes}
+def _with_own_ids(found: Conversion) -> Conversion:
+    """The same, each id once: the second story of an id gets another one, which is told."""
+    seen = set[str]()
     entries = list[Entry]()
-    for story, one in zip(stories.stories, raw, strict=True):
-        if story.passes:
-            continue
-        # In one shape, with the keys that nobody reads.
-        more = {str(key): value for key, value in one.items()} if isinstance(one, dict) else {}
-        entry = made(
-            id=story.id,
-            title=story.title,
-            description=story.description,
-            acceptanceCriteria=list(story.criteria),
-            priority=story.priority,
-            notes=story.notes,
-            dependsOn=[name for name in story.depends_on if name not in passed],
-            verify=list(story.verify) if story.verify else None,
-            parent_spec=story.parent_spec,
-        )
-        entries.append({key: more[key] for key in more if key not in _READ} | entry)
-    return Conversion(entries, "story file", len(passed), stories.project, stories.description)
-
-
-class _Lines:
-    def __init__(self, found: re.Match[str] | None, words: str, *, done: bool = False) -> None:
-        self.name, self.title = (found["id"], found["title"]) if found else ("", words)
-        self.ticked = done
-        self.rank = 0
-        self.margin = 0
-        self.part = "description"
-        self.told: dict[str, list[str]] = {}
-
-    def add(self, line: str) -> None:
-        """One more line; a label says where it and what follows belongs."""
-        label = _LABEL.fullmatch(line)
-        if label:
-            self.part = _LABELS[label["label"].lower()]
-            line = label["rest"]
-        bullet = _BULLET.fullmatch(line)
-        if bullet and (bullet["tick"] or self.part == "description"):
-            self.part = "criteria"
-        words = re.sub(r"\*\*|__", "", bullet["text"] if bullet else line).strip()
-        if words.strip("-*_="):
-            self.told.setdefault(self.part, []).append(words)
-        if label and label["rest"] and self.part not in ("criteria", "notes"):
-            self.part = "description"  # such a label is one line
-
-    @property
-    def is_done(self) -> bool:
-        return self.ticked or _DONE.search(" ".join(self.told.get("status", ()))) is not None
-
-    def entry(self, done: set[str]) -> Entry:
-        said = {part: "\n".join(lines) for part, lines in self.told.items()}
-        rank = re.search(r"\d{1,6}", said.get("priority", ""))
-        needs = dict.fromkeys(_ID.findall(said.get("depends", "")))
-        command = said.get("verify", "")  # in backticks, or the whole where there are none
-        quoted = re.search(r"`([^`]{1,500})`", command)
-        try:
-            verify = shlex.split(quoted[1] if quoted else command)
-        except ValueError:
-            verify = []
-        return made(
-            id=self.name,
-            title=one_line(re.sub(r"\*\*|__", "", self.title)),
-            description=said.get("description"),
-            acceptanceCriteria=self.told.get("criteria"),
-            priority=int(rank[0]) if rank else self.rank or None,
-            notes=said.get("notes"),
-            dependsOn=[name for name in needs if name not in done],
-            verify=verify,
-        )
-
-
-def _converted(found: Sequence[_Lines], kind: str, project: str, told: str = "") -> Conversion:
-    done = {one.name for one in found if one.is_done}
-    entries = [one.entry(done) for one in found if not one.is_done]
-    name = one_line(_TITLED.sub("", project))
-    return Conversion(entries, kind, len(found) - len(entries), name, one_line(told, _MOST_INTRO))
-
-
-def _headings(lines: Sequence[str]) -> Conversion | None:
-    """A PRD whose stories are headings; other sections are what it is about."""
-    found: list[_Lines] = []
-    sections = 0
-    level = 0
-    intro = ""
-    project = ""
-    for line in lines:
-        heading = _HEADING.fullmatch(line.rstrip())
-        if heading is None:
-            if level:
-                found[-1].add(line)
-            elif sections <= 1:
-                intro += f" {line}"
-            continue
-        sections = sections + 1
-        depth = len(heading[1])
-        words = heading[2].rstrip("# ")
-        if depth > 1 and (story := _STORY.fullmatch(words)):
-            level = depth
-            found.append(_Lines(story, words))
-        elif level and depth > level:
-            found[-1].add(f"{words}:")  # a part of the story, such as its criteria
+    unread = list(found.unread)
+    for entry in found.entries:
+        name = str(entry.get("id", ""))
+        source = entry.get("source")
+        if name in seen and isinstance(source, dict):
+            place = (str(source["file"]), int(source["line"]))
+            unread.append(Unread(*place, "its id stands there twice: it gets another", name))
+            entries.append({key: value for key, value in entry.items() if key != "id"})
         else:
-            level = 0
-            project = project or words * (depth == 1)
-    return _converted(found, "headings", project, intro) if found else None
+            entries.append(entry)
+        if name:
+            seen.add(name)
+    return found._replace(entries=entries, unread=tuple(unread))
 
 
-def _checklist(lines: Sequence[str]) -> Conversion | None:
-    """Ticked lists as they are kept by hand; None where prose outweighs them."""
-    found: list[_Lines] = []
-    section = ""
-    others = 0
-    project = ""
-    for line in filter(str.strip, lines):
-        if heading := _HEADING.fullmatch(line.rstrip()):
-            section = heading[2]
-            project = project or section * (len(heading[1]) == 1)
-            continue
-        bullet = _BULLET.fullmatch(line)
-        wide = line.expandtabs(4)
-        margin = len(wide) - len(wide.lstrip())
-        now = found[-1] if found else None
-        if bullet and bullet["tick"] and (now is None or margin <= now.margin):
-            done = bullet["tick"] != " " or _DONE.search(section) is not None
-            found.append(_Lines(_OWN_ID.fullmatch(bullet["text"]), bullet["text"], done=done))
-            rank = _RANK.search(section)
-            found[-1].rank = _RANKS[rank[1].lower()] if rank else 0
-            found[-1].margin = margin
-        elif now is not None and margin > now.margin:
-            now.add(line)
-        else:
-            others += bullet is None
-    return _converted(found, "checklist", project) if others <= len(found) > 0 else None
+def _with_known_needs(found: Conversion, known: Collection[str]) -> Conversion:
+    """The same without waiting for what is nowhere; that is named."""
+    there = {str(entry.get("id")) for entry in found.entries} | set(known)
+    entries = list[Entry]()
+    unread = list(found.unread)
+    for entry in found.entries:
+        listed = entry.get("dependsOn")
+        needs = [str(one) for one in listed] if isinstance(listed, list) else []
+        source = entry.get("source")
+        for name in needs:
+            if name not in there and isinstance(source, dict):
+                place = (str(source["file"]), int(source["line"]))
+                unread.append(Unread(*place, "waits for what is not among these", name))
+        kept = [name for name in needs if name in there]
+        rest = {key: value for key, value in entry.items() if key != "dependsOn"}
+        entries.append({**rest, "dependsOn": kept} if kept else rest)
+    return found._replace(entries=entries, unread=tuple(unread))
+
+
+def _without_circles(found: Conversion) -> Conversion:
+    """The same without what would make stories wait for each other; that is named.
+
+    Of a circle the waiting for what stands later in the list is left out.
+    """
+    order = {str(entry.get("id", "")): at for at, entry in enumerate(found.entries)}
+    wanted = {name: _needs_of(found.entries[at]) for name, at in order.items()}
+    needs = {
+        name: [one for one in wanted[name] if order.get(one, -1) < at] for name, at in order.items()
+    }
+    entries = list[Entry]()
+    unread = list(found.unread)
+    for entry in found.entries:
+        name = str(entry.get("id", ""))
+        kept = list[str]()
+        for needed in _needs_of(entry):
+            if needed in needs[name] or not _leads_to(needed, name, needs):
+                kept.append(needed)
+                continue
+            source = entry.get("source")
+            if isinstance(source, dict):
+                place = (str(source["file"]), int(source["line"]))
+                unread.append(Unread(*place, "waits for what waits for it", needed))
+        needs[name] = kept
+        rest = {key: value for key, value in entry.items() if key != "dependsOn"}
+        entries.append({**rest, "dependsOn": kept} if kept else rest)
+    return found._replace(entries=entries, unread=tuple(unread))
+
+
+def _needs_of(entry: Entry) -> list[str]:
+    listed = entry.get("dependsOn")
+    return [str(one) for one in listed] if isinstance(listed, list) else []
+
+
+def _leads_to(start: str, end: str, needs: dict[str, list[str]]) -> bool:
+    """Whether who waits for the first waits for the second as well."""
+    seen = set[str]()
+    left = [start]
+    while left:
+        name = left.pop()
+        if name == end:
+            return True
+        if name not in seen:
+            seen.add(name)
+            left += needs.get(name, [])
+    return False

@@ -15,12 +15,12 @@ from typing import NamedTuple
 from ralphloop.atomic import write_atomic
 from ralphloop.core.model import Story, StoryList
 from ralphloop.errors import InputError
-from ralphloop.plan.convert import Entry, made
-from ralphloop.room import claim
+from ralphloop.plan.importers.reading import Entry, made
+from ralphloop.room import ensure_private_dir
 from ralphloop.stories.graph import plan
 from ralphloop.stories.lint import Remark, remarks
 from ralphloop.stories.names import essence, label, next_id
-from ralphloop.stories.shapes import Listing
+from ralphloop.stories.shapes import Listing, identity
 from ralphloop.stories.source import load, position, read, rearrange, story_text
 
 MOST_STORIES = 500
@@ -56,32 +56,40 @@ class Draft(NamedTuple):
     told: list[str]  # what was left out or renamed
 
 
-def drafted(found: Sequence[Entry], shelf: Shelf, *, renumber: bool = False) -> Draft:
-    """The plan for this list; InputError with every mistake where it cannot be run."""
+def drafted(
+    found: Sequence[Entry], shelf: Shelf, *, renumber: bool = False, place: str = ""
+) -> Draft:
+    """The plan for this list; InputError with every mistake, at this place, where it cannot run."""
     if len(found) > MOST_STORIES:
-        raise InputError(f"{len(found):,} stories at once", f"Plan at most {MOST_STORIES}.")
+        step = f"Plan at most {MOST_STORIES}."
+        raise InputError(f"{len(found):,} stories at once", step, place=place)
     others = shelf.titles
     told = list[str]()
     names = dict[str, str]()
     fresh = list[Entry]()
-    known = {essence(title): name for name, title in others.items()}
+    known = _known_titles(shelf)
     for number, entry in enumerate(found, start=1):
         name = str(entry.get("id") or f"#{number}")
         title = str(entry["title"])
-        if there := known.get(essence(title)):
+        there = known.get((essence(title), _file_of(entry))) or known.get((essence(title), ""))
+        if there:
             names[name] = there
             told.append(f"{label(title)}: already in the list as {label(there)}")
         else:
             fresh.append({**entry, "id": name})
-    steps = plan(_values(fresh, {**others, **names}))  # in the order they would run
+    steps = plan(_values(fresh, {**others, **names}, place))  # in the order they would run
     ordered = [step.story for step in steps if step.story.index < len(fresh)]
     # Neither a number in the text nor words such as "Story 4" are ids.
-    free = [s.id for s in ordered if s.id not in others and s.id[0] != "#" and " " not in s.id]
-    free = [] if renumber else free
+    free = list[str]()
+    if not renumber:
+        free = [s.id for s in ordered if s.id not in others and s.id[0] != "#" and " " not in s.id]
     taken = [*free, *others]  # the style of the last counts, which is that of the list
     for story in ordered:
-        names[story.id] = story.id if story.id in free else next_id(taken)
-        taken += [] if story.id in free else [names[story.id]]
+        if story.id in free:
+            names[story.id] = story.id
+        else:
+            names[story.id] = next_id(taken)
+            taken.append(names[story.id])
         if story.id in others:
             told.append(f"{label(story.id)} is taken: it becomes {label(names[story.id])}")
     entries = []
@@ -93,13 +101,28 @@ def drafted(found: Sequence[Entry], shelf: Shelf, *, renumber: bool = False) -> 
     return examined(entries, shelf, told)
 
 
+def _known_titles(shelf: Shelf) -> dict[tuple[str, str], str]:
+    """The stories of the list by title and source; lists of two files may use the same words."""
+    found = dict[tuple[str, str], str]()
+    raw_ones = {identity(raw): raw for raw in shelf.listing.entries if isinstance(raw, dict)}
+    for story in shelf.stories:
+        file = _file_of(raw_ones.get(story.id, {}))
+        found[essence(story.title), file] = story.id
+    return found
+
+
+def _file_of(entry: Mapping[str, object]) -> str:
+    source = entry.get("source")
+    return str(source.get("file", "")) if isinstance(source, dict) else ""
+
+
 def examined(entries: list[Entry], shelf: Shelf, told: Sequence[str] = ()) -> Draft:
     stories = _values(entries, shelf.titles)
     found = remarks(stories, Listing({}, "userStories", list(entries)))
     return Draft(entries, stories.stories[: len(entries)], list(found), list(told))
 
 
-def _values(entries: list[Entry], others: Mapping[str, str]) -> StoryList:
+def _values(entries: list[Entry], others: Mapping[str, str], place: str = "") -> StoryList:
     """The values of these stories beside others (id → title); InputError says all that is wrong."""
     own = {str(entry.get("id")) for entry in entries}
     stubs = [{"id": name, "title": "x"} for name in others if name not in own]
@@ -110,7 +133,7 @@ def _values(entries: list[Entry], others: Mapping[str, str]) -> StoryList:
         return load(Path("plan"), data=data).list
     except InputError as error:
         message = error.message.removeprefix("plan: ")
-        raise InputError(message, "Nothing was written.") from None
+        raise InputError(message, "Nothing was written.", place=place) from None
 
 
 def _needs(entry: Mapping[str, object]) -> list[str]:
@@ -143,8 +166,9 @@ def keep(shelf: Shelf, room: Path) -> Path:
 
 def plan_room(room: Path) -> Path:
     """Where proposals, transcripts and old lists are kept; made if it is missing."""
-    claim(room)
-    (place := room / "plan").mkdir(exist_ok=True)
+    ensure_private_dir(room)
+    place = room / "plan"
+    place.mkdir(exist_ok=True)
     logs = sorted(place.glob("plan-*.log*"), key=lambda path: path.lstat().st_mtime)
     for old in logs[:-_MOST_LOGS]:
         old.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from statistics import median
 from typing import NamedTuple
 
 from ralphloop.agents.environment import find_program
+from ralphloop.core.handover import criteria_met
 from ralphloop.core.model import CheckResult, CheckStatus, Story
 from ralphloop.core.run_state import Standing
 from ralphloop.core.totals import money
@@ -24,7 +25,14 @@ from ralphloop.errors import RalphError
 from ralphloop.night.look import reading
 from ralphloop.proc.sandbox import Box
 from ralphloop.project import Project
-from ralphloop.repo.checks import Trouble, cannot_start, check_of, run_checks, why_red
+from ralphloop.repo.checks import (
+    Trouble,
+    cannot_start,
+    check_of,
+    run_checks,
+    verify_of,
+    why_red,
+)
 from ralphloop.stories.names import label
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted, one_line
@@ -32,6 +40,7 @@ from ralphloop.text.plain import counted, one_line
 NOT_TRIED = "not tried"
 GREEN = "green: proves nothing yet"
 RED = "red"
+MISSING = "expected red: missing"  # the tests it names are yet to be written
 _TITLE = 54
 _LONGEST = 100
 _CRITERION = 240
@@ -119,9 +128,11 @@ def past_stories(project: Project, listed: Iterable[Story]) -> list[PastStory]:
         for run in reversed(journal.runs(_MOST_RUNS)):
             each = (run.totals.active_s - run.totals.waited_s) / max(1, run.totals.iterations)
             for name, it in journal.story_states(run.id).items():
-                if it.standing is Standing.PASSED and it.iterations and name in known:
-                    time = it.iterations * each
-                    found[name] = PastStory(known[name], it.iterations, it.cost_usd, time)
+                if it.standing is Standing.PASSED and it.totals.iterations and name in known:
+                    time = it.totals.iterations * each
+                    found[name] = PastStory(
+                        known[name], it.totals.iterations, it.totals.cost_usd, time
+                    )
     return list(found.values())
 
 
@@ -140,13 +151,44 @@ def estimated(sizes: Sequence[str], past: Sequence[PastStory]) -> Estimate:
     )
 
 
+def shown_by(result: CheckResult) -> str:
+    """What a story's own command shows before anybody works on it, as a run calls it."""
+    if result.status is CheckStatus.PASSED:
+        return GREEN
+    return MISSING if result.ran_nothing else RED
+
+
+def held_already(story: Story, result: CheckResult) -> Iterator[str]:
+    """The criteria that are seen as met before the story, each as a sentence."""
+    for number in criteria_met(story, [result]):
+        criterion = one_line(story.criteria[number - 1], _LONGEST)
+        yield f"holds already, so it proves nothing of this story: {criterion}"
+
+
+class TriedOnce(NamedTuple):
+    """A command that was run once."""
+
+    result: CheckResult | None  # None: it cannot be started
+    trouble: Trouble | None  # what no story would make better about it
+
+
 def try_once(
-    argv: Sequence[str], root: Path, patience: float, box: Box | None, tell: Callable[[str], None]
-) -> tuple[CheckResult | None, Trouble | None]:
-    """Run a command once: what came out, and what no story would make better about it."""
+    argv: Sequence[str],
+    root: Path,
+    patience: float,
+    box: Box | None,
+    tell: Callable[[str], None],
+    *,
+    proves_story: bool = False,
+) -> TriedOnce:
+    """Run a command once: what came out, and what no story would make better about it.
+
+    One that proves a story is run as a run does it: where it finds no test, it is red.
+    """
     if trouble := cannot_start(argv, found=find_program(argv[0], os.environ, root) is not None):
-        return None, trouble
+        return TriedOnce(None, trouble)
     tell(f"trying {shlex.join(argv)}")
-    (result,) = run_checks([check_of(argv, patience, box)], root)
-    is_red = result.status is CheckStatus.FAILED
-    return result, why_red(argv, result.output_tail) if is_red else None
+    wanted = verify_of(argv, patience, box) if proves_story else check_of(argv, patience, box)
+    (result,) = run_checks([wanted], root)
+    is_red = result.status is CheckStatus.FAILED and not result.ran_nothing
+    return TriedOnce(result, why_red(argv, result.output_tail) if is_red else None)

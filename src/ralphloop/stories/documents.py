@@ -12,7 +12,7 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -116,13 +116,22 @@ class JsonDocument:
         return _spliced(text, [(place.start, place.end, f"[{pieces}\n{margin}]")])
 
 
+class _Yaml(NamedTuple):
+    """A YAML text as it was read."""
+
+    root: Node  # knows where things stand
+    data: Any
+
+
 class YamlDocument:
     max_bytes = 1_000_000  # about 6 s, dense data three times that
 
     def __init__(self, text: str, problems: Problems) -> None:
         self.text = text
         self._problems = problems
-        self._root, self.data = _parse_yaml(text, problems)
+        read = _parse_yaml(text, problems)
+        self._root = read.root
+        self.data = read.data
 
     def spans(self, list_key: str) -> list[Span]:
         """Where the lines of each entry of a block list stand, from dash to dash."""
@@ -160,7 +169,7 @@ class YamlDocument:
         for index, (key, value) in edits.items():
             entries[index] = {**entries[index], key: value}
         try:
-            _, read_back = _parse_yaml(text, Problems(Path()))
+            read_back = _parse_yaml(text, Problems(Path())).data
         except InputError:
             read_back = None
         if read_back != {**self.data, list_key: entries}:
@@ -205,6 +214,38 @@ def _items(text: str, at: int) -> Iterator[_Item]:
         at = _after_space(text, end)
         if text[at] == ",":
             at = _after_space(text, at + 1)
+
+
+class _Place(NamedTuple):
+    """Where a value of a JSON text stands."""
+
+    start: int
+    end: int
+
+
+def place_in(text: str, way: Sequence[object]) -> _Place | None:
+    """Where the value at the end of this way of keys and positions stands; None: nowhere."""
+    at = _after_space(text, 0)
+    end = len(text.rstrip())
+    for step in way:
+        if text[at : at + 1] not in ("{", "["):
+            return None
+        inside = list(_items(text, at))
+        names: list[object] = [item.key for item in inside]
+        if text[at] == "[":
+            names = list(range(len(inside)))
+        if step not in names:
+            return None
+        found = inside[names.index(step)]
+        at = found.start
+        end = found.end
+    return _Place(at, end)
+
+
+def line_of(text: str, way: Sequence[object]) -> int:
+    """The line in which a value of a JSON text begins; the first where there is no such value."""
+    place = place_in(text, way)
+    return text.count("\n", 0, place.start) + 1 if place else 1
 
 
 def _after_space(text: str, at: int) -> int:
@@ -275,8 +316,8 @@ def _places(data: object) -> Iterator[tuple[str, object]]:
         stack += reversed(inside)
 
 
-def _parse_yaml(text: str, problems: Problems) -> tuple[Node, Any]:
-    """The root node, which knows where things stand, and the plain data."""
+def _parse_yaml(text: str, problems: Problems) -> _Yaml:
+    """The text as nodes and as plain data; what is wrong with it is raised."""
     from ruamel.yaml import YAML
     from ruamel.yaml.constructor import DuplicateKeyError
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -286,9 +327,9 @@ def _parse_yaml(text: str, problems: Problems) -> tuple[Node, Any]:
         with warnings.catch_warnings(action="ignore"):  # an anchor defined twice warns
             root = yaml.compose(text)
             if root is None:
-                return None, None
+                return _Yaml(None, None)
             _check_nodes(root, problems)
-            return root, yaml.constructor.construct_document(root)
+            return _Yaml(root, yaml.constructor.construct_document(root))
     except MarkedYAMLError as error:
         problem = str(error.problem or "cannot be read").splitlines()[0]
         if problem.startswith("but ") and error.context:
@@ -360,6 +401,7 @@ def _yaml_splice(text: str, entry: Node, key: str, value: bool | str) -> _Splice
         return ends[0], ends[0], f", {key}: {new}"
     line_end = text.find("\n", ends[0])
     at = len(text) if line_end < 0 else line_end
-    at -= text[at - 1] == "\r"
+    if text[at - 1] == "\r":
+        at -= 1
     newline = "\r\n" if "\r\n" in text else "\n"
     return at, at, f"{newline}{' ' * entry.start_mark.column}{key}: {new}"

@@ -28,7 +28,7 @@ def check(stories: Sequence[Story], listing: Listing, problems: Problems) -> Non
             if problems.wants_detail:
                 place = dependency_place(listing, story.index, name)
                 reason = f"no story has the id {quoted(name)}"
-                meant = closest(name, by_id)
+                meant = closest(name, (known for known in by_id if known != story.id))
                 reason += f"; did you mean {quoted(meant)}?" if meant else ""
             problems.add(place, "the story depends on itself" if name == story.id else reason)
     for cycle in _cycles(by_id):

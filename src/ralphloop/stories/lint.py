@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ralphloop.core.model import Story, StoryList
 from ralphloop.stories.names import label, quoted
+from ralphloop.stories.sample import sample_ids
 from ralphloop.stories.shapes import Listing, is_quality_gate
 from ralphloop.text.plain import closest
 
@@ -24,7 +25,7 @@ LONGEST_DESCRIPTION = 3_000
 KNOWN_KEYS = frozenset(
     "id title description acceptanceCriteria acceptance_criteria priority passes notes dependsOn"
     " depends_on dependencies parent_spec parentSpec verify status exit_signal tasks context"
-    " execution touches labels estimate verifyTried".split()
+    " execution touches machine labels estimate verifyTried source".split()
 )
 _ROOT_KEYS = frozenset(
     "$schema project name projectName description branchName branch_name userStories stories tasks"
@@ -62,9 +63,13 @@ def remarks(stories: StoryList, listing: Listing) -> Iterator[Remark]:
     """Everything worth a second look, in file order; what has passed is left alone."""
     yield from _unknown("", listing.root, _ROOT_KEYS)
     open_ids = {story.id for story in stories.stories if not story.passes}
+    samples = set(sample_ids(listing))
     for story, raw in zip(stories.stories, listing.entries, strict=False):
         if story.passes:
             continue
+        if story.id in samples:
+            fix = 'put yours in its place: ralph stories add "What you want"'
+            yield Remark(story.id, "is the sample of `ralph init`, not yours", fix)
         if isinstance(raw, dict):
             yield from _unknown(story.id, raw, KNOWN_KEYS)
             if str(raw.get("verifyTried", "")).startswith("green"):
@@ -75,7 +80,7 @@ def remarks(stories: StoryList, listing: Listing) -> Iterator[Remark]:
         if everything or len(story.touches) > MOST_PLACES:
             words = quoted(everything[0]) if everything else f"{len(story.touches)} places"
             yield Remark(story.id, f"touches {words}", _SPLIT)
-        yield from _of_story(story, open_ids)
+        yield from remarks_on(story, open_ids)
 
 
 def in_brief(found: Sequence[Remark], most: int = 3) -> list[str]:
@@ -95,7 +100,8 @@ def _unknown(story: str, raw: Mapping[object, object], known: frozenset[str]) ->
             yield Remark(story, f"{quoted(key)}{_NOT_READ}", f"did you mean {quoted(meant)}?")
 
 
-def _of_story(story: Story, open_ids: set[str]) -> Iterator[Remark]:
+def remarks_on(story: Story, open_ids: set[str]) -> Iterator[Remark]:
+    """What is worth a second look in one story, beside others that are open."""
     if not story.criteria and story.verify is None:
         fix = "say what will be seen when it is done, or give it a verify command"
         yield Remark(story.id, "has no acceptance criteria", fix)

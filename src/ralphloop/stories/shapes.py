@@ -14,6 +14,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,7 +22,7 @@ from ralphloop.core.model import Story, StoryList
 from ralphloop.errors import InputError
 from ralphloop.stories.names import quoted
 from ralphloop.text.command_line import NO_SHELL, word_for_a_shell
-from ralphloop.text.plain import LazyRegex, is_visible
+from ralphloop.text.plain import LazyRegex, closest, is_visible
 
 Raw = Mapping[object, object]
 
@@ -29,6 +30,7 @@ YAML_SUFFIXES = frozenset({".yaml", ".yml"})
 _LIST_KEYS = ("userStories", "stories", "tasks")
 _PASSED_WORDS = frozenset({"done", "complete", "completed", "passed", "closed"})
 _SHOWN = 10
+_NEARLY = 0.75  # of two keys: below, a suggestion is a guess
 # An id travels in an environment variable, which the kernel bounds at 128 KiB.
 _MAX_ID = 1000
 _UNUSABLE = LazyRegex("[\x00\ud800-\udfff]")  # cannot be stored, printed or passed to a process
@@ -104,11 +106,18 @@ def find_list(root: object, problems: Problems) -> Listing:
     if len(keys) > 1:
         raise problems.fail("", f"has both {' and '.join(keys)}: keep one list of stories")
     if not keys:
-        raise problems.fail("", 'has no "userStories" (nor "stories" or "tasks")')
+        raise problems.fail("", f'has no "userStories" (nor "stories" or "tasks"){_instead(root)}')
     entries = root[keys[0]]
     if not isinstance(entries, list):
         raise problems.fail(keys[0], f"must be a list, found {found(entries)}")
     return Listing(root, keys[0], entries)
+
+
+def _instead(root: Mapping[object, object]) -> str:
+    """The key that was probably meant to be the list of stories, named."""
+    lists = [key for key, value in root.items() if isinstance(key, str) and isinstance(value, list)]
+    meant = closest("userStories", lists) or closest("stories", lists)
+    return f"; did you mean that by {quoted(meant)}?" if meant else ""
 
 
 def read_list(listing: Listing, problems: Problems) -> StoryList:
@@ -153,11 +162,14 @@ def _story(raw: Raw, fields: _Fields, index: int) -> Story:
         fields.problem("id", "has characters that cannot be seen or that turn words round")
     title = fields.required_text("title")
     description = fields.text("description")
-    if tasks := [f"- {line}" for line in fields.lines("tasks")]:
-        description = "\n".join([*([description] if description else []), "Tasks:", *tasks])
+    tasks = [f"- {line}" for line in fields.lines("tasks")]
+    if tasks:
+        described = [description] if description else []
+        description = "\n".join([*described, "Tasks:", *tasks])
     criteria = fields.lines("acceptanceCriteria", "acceptance_criteria")
     parent_spec = fields.text("parent_spec", "parentSpec")
     is_tasks = fields.problems.path.suffix in YAML_SUFFIXES
+    by_status = status_passed(raw)
     return Story(
         id=story_id,
         title=title,
@@ -165,7 +177,7 @@ def _story(raw: Raw, fields: _Fields, index: int) -> Story:
         description=description,
         criteria=criteria,
         priority=fields.number("priority"),
-        passes=fields.flag("passes") if (passed := status_passed(raw)) is None else passed,
+        passes=fields.flag("passes") if by_status is None else by_status,
         notes=fields.text("notes"),
         depends_on=_depends_on(fields),
         parent_spec=parent_spec
@@ -175,6 +187,7 @@ def _story(raw: Raw, fields: _Fields, index: int) -> Story:
         exit_signal=is_tasks and fields.flag("exit_signal"),
         about_tests=is_about_tests(title, criteria),
         touches=fields.lines("touches"),
+        machine=fields.lines("machine"),
     )
 
 
@@ -193,9 +206,9 @@ def _depends_on(fields: _Fields) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _dependency_entries(fields: _Fields) -> list[tuple[object, str]]:
+def _dependency_entries(fields: _Fields) -> list[_Placed]:
     entries = fields.items("dependsOn", "depends_on")
-    if isinstance(fields.value("dependencies")[0], dict):
+    if isinstance(fields.value("dependencies").value, dict):
         return entries + fields.inner("dependencies").items("depends_on", "dependsOn")
     return entries + fields.items("dependencies")
 
@@ -210,6 +223,13 @@ def dependency_place(listing: Listing, index: int, name: str) -> str:
     return next(at for value, at in entries if _id_text(value) == name)
 
 
+class _Placed(NamedTuple):
+    """A value of the file, and where it stands."""
+
+    value: object
+    place: str
+
+
 class _Fields(msgspec.Struct):
     """Typed access to one object of the file; of several names the first that is there counts."""
 
@@ -217,14 +237,14 @@ class _Fields(msgspec.Struct):
     place: str
     problems: Problems
 
-    def value(self, *names: str) -> tuple[object, str]:
+    def value(self, *names: str) -> _Placed:
         """The first of these fields that is not null, and its place."""
         there = (name for name in names if self.raw.get(name) is not None)
         name = next(there, names[0])
-        return self.raw.get(name), f"{self.place}.{name}" if self.place else name
+        return _Placed(self.raw.get(name), f"{self.place}.{name}" if self.place else name)
 
     def problem(self, name: str, reason: str) -> None:
-        self.problems.add(self.value(name)[1], reason)
+        self.problems.add(self.value(name).place, reason)
 
     def text(self, *names: str) -> str:
         value, place = self.value(*names)
@@ -233,10 +253,18 @@ class _Fields(msgspec.Struct):
     def required_text(self, name: str) -> str:
         value, _ = self.value(name)
         if value is None:
-            self.problem(name, "missing" if name not in self.raw else "is null")
+            self.problem(
+                name, f"missing{self._misspelt(name)}" if name not in self.raw else "is null"
+            )
         elif isinstance(value, str) and not value.strip():
             self.problem(name, "is empty")
         return self.text(name)
+
+    def _misspelt(self, name: str) -> str:
+        """A key that is not read and is nearly the one that is missing."""
+        given = [key for key in self.raw if isinstance(key, str)]
+        meant = closest(name, given, _NEARLY)
+        return f"; did you mean that by {quoted(meant)}?" if meant else ""
 
     def flag(self, name: str) -> bool:
         return self._one_of(name, (bool,), "true or false") is True
@@ -260,15 +288,15 @@ class _Fields(msgspec.Struct):
         value, place = self.value(name)
         return _Fields(value if isinstance(value, dict) else {}, place, self.problems)
 
-    def items(self, *names: str) -> list[tuple[object, str]]:
+    def items(self, *names: str) -> list[_Placed]:
         """The entries of a list with their places; a lone text counts as one entry."""
         value, place = self.value(*names)
         if value is None:
             return []
         if isinstance(value, str):
-            return [(value, place)] if value.strip() else []
+            return [_Placed(value, place)] if value.strip() else []
         if isinstance(value, list):
-            return [(entry, f"{place}[{at}]") for at, entry in enumerate(value)]
+            return [_Placed(entry, f"{place}[{at}]") for at, entry in enumerate(value)]
         self.problems.add(place, f"must be a list, found {found(value)}")
         return []
 
@@ -280,7 +308,7 @@ class _Fields(msgspec.Struct):
                 lines += self._text(entry, place).splitlines()
                 continue
             fields = _Fields(entry, place, self.problems)
-            if fields.value("description", "text", "title")[0] is None:
+            if fields.value("description", "text", "title").value is None:
                 self.problems.add(place, "has no description")
             text = fields.text("description", "text", "title")
             number = entry.get("id")
@@ -302,7 +330,9 @@ class _Fields(msgspec.Struct):
                 self.problems.add(place, f"uses {quoted(word)}: {NO_SHELL}; {hint}")
             return tuple(split) or None
         entries = self.items(name)
-        program, place = entries[0] if entries else (None, place)
+        program: object = None
+        if entries:
+            program, place = entries[0]
         words = program.split() if isinstance(program, str) else ["?"]
         if not words:
             self.problems.add(place, "names no program")

@@ -32,9 +32,14 @@ from ralphloop.stories.shapes import Listing, Problems
 
 _NAMES = ("prd.json", "tasks.yaml", "tasks.yml")
 _WAYS_OUT = (
-    "Make one with `ralph plan` or `ralph init`, name it with `--prd FILE`, "
-    "or use `--prompt FILE` for a plain loop without stories."
+    "Is your project elsewhere? Then `cd` there. Else make a list with `ralph plan` or"
+    " `ralph init`, or name one: --prd FILE"
 )
+# Lists of other tools that `ralph plan` makes stories of, as people have them in a repository.
+_OF_OTHERS = (
+    ".ralph/fix_plan.md", "fix_plan.md", "@fix_plan.md", ".specify", "openspec", ".kiro/specs",
+    ".taskmaster", ".beads", "backlog", "docs/plans",
+)  # fmt: skip
 _BOMS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16-le",
@@ -47,8 +52,11 @@ class StoryFile(NamedTuple):
     list: StoryList
 
 
-def find_source(specs_dir: Path) -> Path:
-    """The story file of a directory: prd.json, else tasks.yaml."""
+def find_source(specs_dir: Path, *, other_ways: str = "") -> Path:
+    """The story file of a directory: prd.json, else tasks.yaml; without one, ways out are told."""
+    other = list_of_another_tool(specs_dir)
+    found = f"There is {other}: `ralph plan {other}` makes stories of it. " if other else ""
+    ways = f"{found}{_WAYS_OUT}{other_ways}."
     if specs_dir.is_file():
         reason = "is a file; a directory with a prd.json was expected"
         raise InputError(reason, f"Use `--prd {specs_dir}`.", place=str(specs_dir))
@@ -56,8 +64,13 @@ def find_source(specs_dir: Path) -> Path:
         if (specs_dir / name).exists():
             return specs_dir / name
     if not specs_dir.is_dir():
-        raise InputError("there is no such directory", _WAYS_OUT, place=str(specs_dir))
-    raise InputError(f"no prd.json or tasks.yaml in {specs_dir}", _WAYS_OUT)
+        raise InputError("there is no such directory", ways, place=str(specs_dir))
+    raise InputError(f"no prd.json or tasks.yaml in {specs_dir}", ways)
+
+
+def list_of_another_tool(directory: Path) -> str:
+    """What lies there that `ralph plan` can make stories of; empty where nothing does."""
+    return next((name for name in _OF_OTHERS if (directory / name).exists()), "")
 
 
 def load(path: Path, *, data: bytes | None = None) -> StoryFile:
@@ -221,8 +234,15 @@ def position(listing: Listing, story: str) -> int:
     raise UsageError(f"there is no story {label(story)}", "`ralph stories` lists them.")
 
 
-def compare(before: StoryList, after: StoryList) -> tuple[dict[str, bool], dict[str, list[str]]]:
-    """The marks to put back, and the stories that are less than they were, each with how."""
+class ListChange(NamedTuple):
+    """What an agent did to a story list that is not its to do."""
+
+    marks: dict[str, bool]  # to put back
+    less: dict[str, list[str]]  # stories that ask for less than they did, each with how
+
+
+def compare(before: StoryList, after: StoryList) -> ListChange:
+    """The marks to put back, and the stories that are less than they were."""
     old = {story.id: story for story in before.stories}
     new = {story.id: story for story in after.stories}
     passed = {story.id for story in before.stories if story.passes}
@@ -234,7 +254,7 @@ def compare(before: StoryList, after: StoryList) -> tuple[dict[str, bool], dict[
     for name, story in new.items():
         if what := list(_weaker(old.get(name, story), story)):  # a new one is no less than itself
             less[name] = [f"asks for less: {words}" for words in what]
-    return marks, less
+    return ListChange(marks, less)
 
 
 def _weaker(was: Story, now: Story) -> Iterator[str]:
