@@ -139,7 +139,7 @@ def main(directory: Path, *, null: bool) -> int:
     """Play it in a new directory; the exit code of its run."""
     make_repository(directory, _files(null=null))
     print(f"Simulation of {STORIES} stories in {directory}", flush=True)
-    code = run_there(directory, "--quiet")
+    code = run_there(directory, "run", "--trust", "--quiet")
     for flags in ((), ("--prd-metrics",)):
         run_in_front([*ourselves(), "stats", *flags], cwd=directory)
     return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -116,8 +117,9 @@ class Night:
     def __init__(self, project: Project, **config: Any) -> None:
         project.directory.mkdir(parents=True, exist_ok=True)
         self.journal = Journal.open(project.journal)
-        self.journal.begin_run(RunRecord(id=RUN, started_at=NOON, config=config))
-        self.number = 0
+        if self.journal.find_run(RUN) is None:
+            self.journal.begin_run(RunRecord(id=RUN, started_at=NOON, config=config))
+        self.number = len(list(self.journal.every_iteration(RUN)))
 
     def add(
         self, task: str | None, kept: dict[str, Any], *, tokens: int = 100, **fields: Any
@@ -134,15 +136,18 @@ class Night:
         return self.number
 
 
-def git(root: Path, *arguments: str) -> str:
-    """Run git and give what it printed."""
-    done = subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True)
+def git(root: Path, *arguments: str, at: float = 0.0) -> str:
+    """Run git, at some time where one is given, and give what it printed."""
+    dated = {"GIT_COMMITTER_DATE": f"@{at:.0f} +0000", "GIT_AUTHOR_DATE": f"@{at:.0f} +0000"}
+    env = {**os.environ, **(dated if at else {})}
+    argv = ["git", *arguments]
+    done = subprocess.run(argv, cwd=root, env=env, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 
-def repository(root: Path) -> None:
+def repository(root: Path, *, at: float = 0.0) -> None:
     """A git repository with one commit."""
     git(root, "init", "--quiet")
     (root / ".gitignore").write_text(".ralph/\n")
     git(root, "add", "--all")
-    git(root, "commit", "--quiet", "--message=begin")
+    git(root, "commit", "--quiet", "--message=begin", at=at)

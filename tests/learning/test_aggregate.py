@@ -194,3 +194,18 @@ def test_hostile_notes_cost_no_more_than_their_number() -> None:
 
     small, large = seconds(1_000), seconds(4_000)
     assert large < 12 * small + 0.2
+
+
+def test_what_the_stories_asked_for_is_no_pattern() -> None:
+    """A file that comes with every change because every story says so teaches nothing."""
+    files = ("tests/test_a.py", "CHANGELOG.md", "tests/data.json")
+
+    def taught(*asked: str) -> set[str]:
+        told = [learning(f"US-{n}", files=files, asked=asked) for n in range(4)]
+        return {one.text for one in index_of(*told).patterns}
+
+    changelog = "a change in `tests/` mostly comes with one in `CHANGELOG.md`"
+    data = "a change in `tests/` mostly comes with one in `tests/data.json`"
+    assert {changelog, data} <= taught()
+    assert changelog not in taught("CHANGELOG.md")
+    assert data in taught("CHANGELOG.md")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ralphloop.learning import store
-from ralphloop.learning.capturing import capture
+from ralphloop.learning.capturing import asked_for, capture
 from ralphloop.learning.model import Learning
 from ralphloop.project import Project
 from tests.learning.support import RUN, Night, record, red, story
@@ -203,3 +203,17 @@ def test_trouble_is_words(project: Project, night: Night) -> None:
     store.directory(project).write_text("a file in the way")
     assert "no learning was captured" in capture(project, night.journal, RUN, number, story())
     assert not capture(project, night.journal, RUN, 99, story())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"touches": ("docs/*.md", "src/**")},
+        {"criteria": ("docs/changes.md has a line about it",)},
+        {"description": "Say it in changes.md as well."},
+    ],
+)
+def test_what_the_story_asks_for_is_kept_with_what_it_changed(asked: dict[str, Any]) -> None:
+    """By path, name or pattern: files that the story names are told from those it led to."""
+    found = asked_for(story(**asked), ["docs/changes.md", "lib/when.py"])
+    assert found == {"docs/changes.md"}

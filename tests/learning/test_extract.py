@@ -40,6 +40,14 @@ def test_a_failure_and_the_change_that_made_it_go_away() -> None:
     assert "file src/api/list.py" in note.evidence
 
 
+def test_what_was_changed_since_the_failure_made_it_go_away() -> None:
+    """Also by a start in between that nobody judged; a line in a changelog mends no test."""
+    now = record(passed=True, files=["CHANGELOG.md"])
+    between = record(files=["src/api/list.py"])
+    (note,) = of(extracted(now, between, record(checks=[FAILURE])), NoteSource.CHECK)
+    assert note.lesson == "went away with a change in `src/api/list.py`"
+
+
 def test_a_command_that_came_with_the_repair_is_named() -> None:
     """What ran only when it turned green is part of the lesson; checks and plain tools are not."""
     calls = [("make schema", True), ("pytest -q", True), ("make wrong", False), ("ls src", True)]
@@ -120,3 +128,16 @@ def test_notes_are_bounded() -> None:
     notes = extracted(record(passed=True, said=said))
     assert len(notes) <= 6
     assert all(len(one.text) <= 300 for one in notes)
+
+
+def test_words_of_a_start_that_went_back_to_its_lane_are_kept() -> None:
+    """What did not fit on what had landed was good where it was made; what failed is not heard."""
+    told = "LEARNED: the cursor in src/api/list.py is opaque, never parse it"
+    went_back = record(said=told, files=["src/api/list.py"])
+    went_back["evidence"]["returned"] = {"told": "conflict with US-2"}
+    now = record(passed=True, said="Both stand now.", files=["src/api/list.py"])
+    (note,) = of(extracted(now, went_back), NoteSource.AGENT)
+    assert "opaque" in note.text
+    twice = of(extracted(record(passed=True, said=told), went_back), NoteSource.AGENT)
+    assert len(twice) == 1
+    assert of(extracted(now, record(said=told)), NoteSource.AGENT) == []

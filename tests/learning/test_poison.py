@@ -9,7 +9,7 @@ import pytest
 from ralphloop.config.model import LearningSection
 from ralphloop.learning import store
 from ralphloop.learning.capturing import capture
-from ralphloop.learning.publish import at_end
+from ralphloop.learning.publish import publish_at_end
 from ralphloop.learning.select import carry
 from ralphloop.project import Project
 from tests.learning.support import NOON, RUN, Night, record, red, story
@@ -45,7 +45,7 @@ def night_of(project: Project, said: str, stories: int) -> None:
         n = night.add(f"US-{number}", kept)
         assert not capture(project, night.journal, RUN, n, story(f"US-{number}"))
     night.journal.close()
-    at_end(project, None, CONFIG, agent="claude", run=RUN, now=NOON)
+    publish_at_end(project, None, CONFIG, agent="claude", run=RUN, now=NOON)
 
 
 def reach(project: Project) -> str:

@@ -6,12 +6,10 @@ import pytest
 
 from ralphloop.config.model import LearningSection
 from ralphloop.learning import OWN_FILES, store
-from ralphloop.learning.model import NoteKind
-from ralphloop.learning.publish import at_end, learn_from_people
+from ralphloop.learning.publish import publish_at_end
 from ralphloop.project import Project
 from ralphloop.repo.work_tree import OwnFiles, Repository
-from ralphloop.text.durations import iso
-from tests.learning.support import NOON, area_notes, git, keep, learning, measured, repository
+from tests.learning.support import NOON, area_notes, git, keep, learning, repository
 
 CONFIG = LearningSection(skills="skills", memory="CLAUDE.md")
 API = ".claude/skills/api-learned/SKILL.md"
@@ -29,7 +27,7 @@ def taught(project: Project) -> Project:
 def ended(project: Project, config: LearningSection = CONFIG, *, commit: bool = True) -> list[str]:
     """End a run there."""
     repo = Repository.open(project.root) if commit else None
-    return at_end(project, repo, config, agent="claude", run="r1", now=NOON)
+    return publish_at_end(project, repo, config, agent="claude", run="r1", now=NOON)
 
 
 def test_what_was_learned_gets_a_commit_of_its_own(taught: Project) -> None:
@@ -100,7 +98,7 @@ def test_without_commits_the_files_are_only_written(taught: Project, project: Pr
 def test_no_git_at_all(project: Project) -> None:
     """A project without a repository learns too."""
     keep(project, *(learning(f"api-{n}", *area_notes("api")) for n in range(2)))
-    assert at_end(project, None, CONFIG, agent="claude", run="r1", now=NOON)
+    assert publish_at_end(project, None, CONFIG, agent="claude", run="r1", now=NOON)
     assert (project.root / API).exists()
 
 
@@ -127,29 +125,3 @@ def test_trouble_at_the_end_is_words(taught: Project) -> None:
     (words,) = ended(taught)
     assert "decisions.yaml" in words
     assert not (taught.root / "CLAUDE.md").exists()
-
-
-def test_a_persons_commit_that_repaired_a_story_teaches(project: Project) -> None:
-    """What was red when the story was given up went away with what the person changed."""
-    failed = measured("`make` failed: error: no rule for the api", kind=NoteKind.FAILURE)
-    given_up = learning(
-        "US-7", failed, outcome="set_aside", timestamp=iso(NOON - 3_000_000_000 / 1e3)
-    )
-    keep(project, given_up)
-    repository(project.root)
-    for name, subject, words in (
-        ("ours.txt", "US-7: tried", "\n\nRalph-Run: r1"),
-        ("other.txt", "US-77: unrelated", ""),
-        ("src/api/rules.mk", "Repair US-7 by hand", ""),
-        ("later.txt", "US-7 again", ""),
-    ):
-        (project.root / name).parent.mkdir(parents=True, exist_ok=True)
-        (project.root / name).write_text("x\n")
-        git(project.root, "add", "-A")
-        git(project.root, "commit", "--quiet", f"--message={subject}{words}")
-    learn_from_people(project)
-    learn_from_people(project)
-    (one,) = store.rebuild(project, now=NOON).patterns
-    assert one.sentence.endswith("→ went away with a change in `src/api/rules.mk`")
-    assert git(project.root, "log", "-1", "--format=%s", one.commit) == "Repair US-7 by hand"
-    assert len(store.load_all(project)[0]) == 2

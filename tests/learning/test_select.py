@@ -215,8 +215,10 @@ def test_an_agent_can_be_asked_instead_of_invited(project: Project) -> None:
     """`learning.ask_agent` asks for marked lines at the end of the answer, within the budget."""
     teach(project, "api")
     found = carried(project, ask_agent=True)
-    assert found.text.endswith("LEARNED: and then one sentence that names the files it is about.")
-    assert "If you learn something" in carried(project).text
+    assert found.invited.endswith(
+        "LEARNED: and then one sentence that names the files it is about."
+    )
+    assert "If you learn something" in carried(project).invited
     assert found.share.tokens <= LearningSection().budget_tokens
 
 

@@ -9,12 +9,14 @@ import pytest
 from msgspec.structs import replace
 from ruamel.yaml import YAML
 
+from ralphloop.config.model import SkillStyle
 from ralphloop.errors import RepositoryError
 from ralphloop.learning.model import Index
 from ralphloop.learning.skills import is_ours, lines_in, made_skills, publish_skills
 from tests.learning.support import area_notes, index_of, learning, measured
 
 API = ".claude/skills/api-learned/SKILL.md"
+OTHERS = ".agents/skills/api-learned/SKILL.md"
 
 
 def taught(*areas: str, times: int = 2) -> Index:
@@ -37,6 +39,44 @@ def test_PRD_phase4_the_old_place_is_an_option(tmp_path: Path) -> None:
     publish_skills(tmp_path, taught("api").patterns, "commands")
     assert is_ours((tmp_path / ".claude/commands/api-learned.md").read_text())
     assert publish_skills(tmp_path, taught("api").patterns, "off") == []
+
+
+def test_other_agents_find_the_same_skill_in_their_own_place(tmp_path: Path) -> None:
+    """With `both` the same file lies in two places, and changing the place takes the other away."""
+    found = taught("api").patterns
+    assert publish_skills(tmp_path, found, "both") == [f"made {API}", f"made {OTHERS}"]
+    assert (tmp_path / API).read_bytes() == (tmp_path / OTHERS).read_bytes()
+    assert list(made_skills(tmp_path)) == ["api-learned"]
+    assert publish_skills(tmp_path, found, "both") == []
+    elsewhere = "skills are made elsewhere now"
+    assert publish_skills(tmp_path, found, "agents") == [f"removed {API}: {elsewhere}"]
+    assert is_ours((tmp_path / OTHERS).read_text())
+    assert publish_skills(tmp_path, found, "skills") == [
+        f"made {API}",
+        f"removed {OTHERS}: {elsewhere}",
+    ]
+
+
+@pytest.mark.parametrize("style", ["skills", "agents", "both"])
+def test_one_place_may_be_a_link_to_the_other(tmp_path: Path, style: SkillStyle) -> None:
+    """What was just written is not taken for a leftover of another place."""
+    (tmp_path / ".claude/skills").mkdir(parents=True)
+    (tmp_path / ".agents").mkdir()
+    (tmp_path / ".agents/skills").symlink_to("../.claude/skills")
+    found = taught("api").patterns
+    for _ in range(2):
+        publish_skills(tmp_path, found, style)
+        assert is_ours((tmp_path / API).read_text())
+
+
+def test_a_skill_of_a_person_in_the_other_place_stays(tmp_path: Path) -> None:
+    """Only what is as we wrote it is taken away."""
+    found = taught("api").patterns
+    publish_skills(tmp_path, found, "agents")
+    edited = (tmp_path / OTHERS).read_text().replace("# api", "# API")
+    (tmp_path / OTHERS).write_text(edited)
+    assert publish_skills(tmp_path, found, "skills") == [f"made {API}"]
+    assert (tmp_path / OTHERS).read_text() == edited
 
 
 def test_a_skill_says_when_to_use_it_and_what_to_know(tmp_path: Path) -> None:

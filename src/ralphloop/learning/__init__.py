@@ -8,4 +8,9 @@ people, colleagues ─► learned.jsonl (tracked) ─┘   (doubts)            �
 
 SHARED_FILES = (".claude/learned.jsonl", "learned.jsonl")  # beside the skills, or the memory file
 # Generated files: they are never progress and never dirt.
-OWN_FILES = (".claude/skills/*-learned/", ".claude/commands/*-learned.md*", *SHARED_FILES)
+OWN_FILES = (
+    ".claude/skills/*-learned/",
+    ".agents/skills/*-learned/",
+    ".claude/commands/*-learned.md*",
+    *SHARED_FILES,
+)

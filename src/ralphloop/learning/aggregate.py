@@ -5,7 +5,8 @@ path, so time does not grow with their square.  Measured notes and words are nev
 is like a `SharedEntry` is it.  Only stories that passed count; one that was *given* a pattern and
 says it again has not found it: else one poisoned note would confirm itself.  Of several wordings
 the shortest stands, so that nothing rides along with what two stories agree on.  Failures nobody
-repaired, commands that worked and what comes with a change in the top directory are no patterns.
+repaired, commands that worked, what comes with a change in the top directory and what the stories
+themselves asked for are no patterns.
 
 A pattern is retired from prompts and published files, by rules that a person can check, where
 
@@ -42,6 +43,7 @@ from ralphloop.learning.model import (
 from ralphloop.learning.wording import (
     CATEGORIES,
     SAME,
+    are_about_the_same,
     category_of,
     deny,
     is_plain_path,
@@ -142,7 +144,11 @@ def _told(learnings: Sequence[Learning]) -> Iterator[tuple[Note, Learning]]:
             files = [path for path in learning.files[:_RULE_FILES] if is_plain_path(path)]
             parents = {path: path.rpartition("/")[0] for path in files}
             touched.update(set(parents.values()))
-            for pair in {(parents[one], other) for one in files for other in files if one != other}:
+            # What a story asked for comes with nothing but that story.
+            unasked = [path for path in files if path not in learning.asked]
+            for pair in {
+                (parents[one], other) for one in files for other in unasked if one != other
+            }:
                 together[pair].append(learning)
     # Where a change in a directory mostly comes with a change in one file.
     likely = [
@@ -253,6 +259,7 @@ def _pattern(cluster: _Cluster, carriers: Sequence[Learning], score: float) -> P
         stories=tuple(cluster.stories.values())[:_SHOWN],
         story_count=len(cluster.stories),
         last_seen=cluster.seen,
+        stands_since=max(cluster.seen, entry.at),
         touched=max(cluster.seen, entry.at, *(one.timestamp for one in carriers)),
         files=files,
         commit=entry.commit or next(commits, ""),
@@ -270,14 +277,20 @@ def _lesson(notes: Sequence[Note], changed: Counter[str]) -> str:
     always = sorted(path for path, count in changed.items() if count == len(lessons))
     ran = Counter(item for note in notes for item in note.evidence if item.startswith("command "))
     commands = [item[8:] for item, count in ran.items() if count == len(lessons)]
+    if common := remedy(always[:3], commands[:1]):
+        return common
     # Where nothing is common to them, it was something else each time.
-    return remedy(always[:3], commands[:1]) or (lessons[0] if len(set(lessons)) == 1 else "")
+    return lessons[0] if len(set(lessons)) == 1 else ""
 
 
 def _category(notes: Sequence[Note]) -> str:
     counts = Counter(note.category for note in notes if note.category in CATEGORIES - {"general"})
-    name, count = next(iter(counts.most_common(1)), ("", 0))
-    return name if 2 * count > len(notes) else "general" if len(counts) > 1 else ""
+    if not counts:
+        return ""
+    [(name, count)] = counts.most_common(1)
+    if 2 * count > len(notes):
+        return name
+    return "general" if len(counts) > 1 else ""
 
 
 def _standing(cluster: _Cluster, note: Saying, reason: str) -> PatternStanding:
@@ -310,18 +323,7 @@ def settle(
     patterns: Sequence[Pattern], learnings: Sequence[Learning], exists: Callable[[str], bool]
 ) -> Iterator[Pattern]:
     """The same patterns, with what speaks against them."""
-    is_tried = any(one.files and one.carried >= _ENOUGH_FAILURES for one in patterns)
-    attempts = []  # each with the files it changed, or that a check it failed names
-    for learning in learnings if is_tried else ():
-        errors = " ".join(note.text for note in learning.notes if note.source is NoteSource.CHECK)
-        attempts.append((learning, {*learning.files, *paths_in(errors)}))
-    judged: dict[str, Pattern] = {}
-    for pattern in patterns:
-        why = GONE if pattern.files and not any(map(exists, pattern.files)) else ""
-        if not why and pattern.standing is not PatternStanding.APPROVED:
-            why = _harm(pattern, attempts)
-        known = pattern.standing is PatternStanding.RETIRED
-        judged[pattern.id] = _retired(pattern, why) if why and not known else pattern
+    judged = _without_spoiled(patterns, learnings, exists)
     by_file: dict[str, list[str]] = defaultdict(list)
     for pattern in judged.values():
         if pattern.standing not in _SETTLED:
@@ -332,8 +334,30 @@ def settle(
             a = judged[one]
             b = judged[other]
             if PatternStanding.RETIRED not in (a.standing, b.standing) and _deny(a, b):
-                judged[one], judged[other] = _settled(a, b), _settled(b, a)
+                judged[one] = _settled(a, b)
+                judged[other] = _settled(b, a)
     return iter(judged.values())
+
+
+def _without_spoiled(
+    patterns: Sequence[Pattern], learnings: Sequence[Learning], exists: Callable[[str], bool]
+) -> dict[str, Pattern]:
+    """The same by id; those whose files are gone or that did harm are retired."""
+    is_tried = any(one.files and one.carried >= _ENOUGH_FAILURES for one in patterns)
+    attempts = []  # each with the files it changed, or that a check it failed names
+    for learning in learnings if is_tried else ():
+        errors = " ".join(note.text for note in learning.notes if note.source is NoteSource.CHECK)
+        attempts.append((learning, {*learning.files, *paths_in(errors)}))
+    judged: dict[str, Pattern] = {}
+    for pattern in patterns:
+        why = ""
+        if pattern.files and not any(exists(path) for path in pattern.files):
+            why = GONE
+        elif pattern.standing is not PatternStanding.APPROVED:
+            why = _harm(pattern, attempts)
+        known = pattern.standing is PatternStanding.RETIRED
+        judged[pattern.id] = _retired(pattern, why) if why and not known else pattern
+    return judged
 
 
 def _retired(pattern: Pattern, why: str) -> Pattern:
@@ -354,10 +378,11 @@ def _harm(pattern: Pattern, attempts: Sequence[tuple[Learning, set[str]]]) -> st
     others = list[bool]()
     elsewhere = list[bool]()
     for learning, concerned in attempts:
-        failed = learning.outcome != "passed"
+        failed = learning.outcome not in ("passed", "blocked")  # a question is no failure
         if pattern.id not in learning.carried:
             elsewhere.append(failed)
-            others += [failed] if files & concerned else []
+            if files & concerned:
+                others.append(failed)
         elif files & concerned:
             with_it.append(failed)
     compared = others if len(others) >= _ENOUGH_OTHERS else elsewhere
@@ -377,7 +402,9 @@ def _deny(a: Pattern, b: Pattern) -> bool:
     """They cannot both be right; two measured ones can."""
     said, other = (a, b) if a.source.is_free_text else (b, a)
     if other.source.is_free_text:
-        return deny(words_of(a.sentence), words_of(b.sentence))
+        words = words_of(a.sentence)
+        others = words_of(b.sentence)
+        return are_about_the_same(words, others) and deny(words, others)
     concerned = said.source.is_free_text and bool(set(other.files) & _about(said))
     return concerned and bool(_FORBIDDEN.search(said.sentence[:1000]))
 

@@ -9,6 +9,8 @@ evidence: a file counts if it is there, a check if we ran it.
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +20,7 @@ from ralphloop.core.model import CheckStatus, Outcome, Story
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
 from ralphloop.learning import store
+from ralphloop.learning.leads import is_code, words_defined_in
 from ralphloop.learning.model import MAX_TEXT, Learning, Note, NoteKind, NoteSource
 from ralphloop.learning.wording import (
     SECRETS,
@@ -106,6 +109,8 @@ def ended_as(iteration: IterationRecord) -> str:
         return "blocked"
     if iteration.owes(SaveLeftovers):
         return "set_aside"
+    if iteration.record.evidence.returned is not None:
+        return ""  # it was good where it was made, and goes on
     found = iteration.record.analysis
     return "failed" if found.story_claimed or not found.progress else ""
 
@@ -130,10 +135,15 @@ def _learned(
         there = is_plain_path(path) and (root / path).is_file()
         return there and (root / path).resolve().is_relative_to(root)
 
+    def defines(path: str, text: str) -> bool:
+        return bool(words_defined_in(root, path, text))
+
     notes = []
     if outcome == "passed" or iteration.outcome == Outcome.COMPLETED:  # it came to its own end
-        notes = notes_of(attempts[0], attempts[1:], story=story, exists=exists)
-    changed = (path for one in attempts for path in one.evidence.work_files or ())
+        earlier = attempts[1:]
+        notes = notes_of(attempts[0], earlier, story=story, exists=exists, defines=defines)
+    every = (path for one in attempts for path in one.evidence.work_files or ())
+    changed = tuple(dict.fromkeys(filter(is_plain_path, every)))[:_MAX_FILES]
     return Learning(
         task_id=iteration.story or "",
         outcome=outcome,
@@ -143,21 +153,43 @@ def _learned(
         run=iteration.run,
         iteration=iteration.n,
         commit=commit,
-        files=tuple(dict.fromkeys(filter(is_plain_path, changed)))[:_MAX_FILES],
+        files=changed,
         carried=iteration.record.learning.ids,
         content=content_of(story),
+        asked=tuple(path for path in changed if path in asked_for(story, changed)),
     )
 
 
+def asked_for(story: Story, changed: Iterable[str]) -> set[str]:
+    """Which of the changed files the story itself asks for, by path, name or pattern."""
+    said = " ".join((story.title, story.description, *story.criteria, story.notes))
+    named = {path.strip("/").removeprefix("./") for path in paths_in(said)}
+    found = set[str]()
+    for path in changed:
+        name = path.rpartition("/")[2]
+        stem = name.partition(".")[0]
+        is_named = (
+            path in named or name in named or (len(stem) > 3 and stem.isupper() and stem in said)
+        )
+        if is_named or any(fnmatchcase(path, pattern) for pattern in story.touches):
+            found.add(path)
+    return found
+
+
 def notes_of(
-    record: Iteration, earlier: Sequence[Iteration], *, story: Story, exists: Callable[[str], bool]
+    record: Iteration,
+    earlier: Sequence[Iteration],
+    *,
+    story: Story,
+    exists: Callable[[str], bool],
+    defines: Callable[[str, str], bool] = lambda _path, _text: False,
 ) -> list[Note]:
-    """Everything the attempt taught; `earlier` are the story's records before it, newest first."""
+    """Everything the attempt taught; `earlier` are the story's records before it, newest first.
+    `defines` says whether a file has the code that a text names."""
     measured = _failed(record)
     if record.verdict.passed:
-        # What earlier attempts failed at and this one made go away: what changed, and what was run
+        # What earlier attempts failed at and went away since: what was changed, and what was run
         # only now, without what our checks are.
-        files = list(filter(is_plain_path, record.evidence.work_files or ()))[:_NAMED_FILES]
         checks = [check.name for check in record.evidence.checks or ()]
         tried = {
             call.summary for before in earlier for call in before.response.tool_calls if call.ok
@@ -165,18 +197,42 @@ def notes_of(
         commands = [call.summary for call in record.response.tool_calls if call.ok]
         new = [one for one in commands if one not in tried and _COMMAND.fullmatch(one)]
         ran = [one for one in new if not any(one in name for name in checks)][-1:]
-        seen = [*(f"file {path}" for path in files), *(f"command {command}" for command in ran)]
-        failures = {note.text: note for before in earlier for note in _failed(before)}
-        measured = [
-            replace(
-                note,
-                lesson=remedy(files, ran),
-                category=category_of(files, note.text),
-                evidence=(*note.evidence, *seen),
-            )
-            for note in list(failures.values())[:_MAX_FAILURES]
-        ]
-    return [*measured, *_own_words(record, story, exists)]
+        failures: dict[str, _GoneFailure] = {}
+        for number, before in enumerate(earlier):  # newest first: where it was seen last counts
+            since = (record, *earlier[:number])
+            for note in _failed(before):
+                failures.setdefault(note.text, _GoneFailure(note, _changed_since(since, story)))
+        measured = [gone.told(ran) for gone in list(failures.values())[:_MAX_FAILURES]]
+    # What did not fit on what had landed was good where it was made, and so were its words.
+    heard = (record, *(before for before in earlier if before.evidence.returned is not None))
+    said = {note.text: note for one in heard for note in _own_words(one, story, exists, defines)}
+    return [*measured, *said.values()]
+
+
+class _GoneFailure(NamedTuple):
+    """A failure, and the files that were changed after it was seen last."""
+
+    note: Note
+    files: list[str]
+
+    def told(self, ran: Sequence[str]) -> Note:
+        seen = [*(f"file {path}" for path in self.files), *(f"command {one}" for one in ran)]
+        return replace(
+            self.note,
+            lesson=remedy(self.files, ran),
+            category=category_of(self.files, self.note.text),
+            evidence=(*self.note.evidence, *seen),
+        )
+
+
+def _changed_since(since: Sequence[Iteration], story: Story) -> list[str]:
+    """What was changed in these starts and may have mended something: code, else what the story
+    did not ask for anyway (a line in a changelog mends no test)."""
+    every = (path for one in since for path in one.evidence.work_files or ())
+    changed = list(dict.fromkeys(filter(is_plain_path, every)))
+    code = [path for path in changed if is_code(path)]
+    asked = asked_for(story, changed)
+    return (code or [path for path in changed if path not in asked])[:_NAMED_FILES]
 
 
 def _failed(record: Iteration) -> list[Note]:
@@ -207,7 +263,12 @@ def _failed(record: Iteration) -> list[Note]:
     ]
 
 
-def _own_words(record: Iteration, story: Story, exists: Callable[[str], bool]) -> list[Note]:
+def _own_words(
+    record: Iteration,
+    story: Story,
+    exists: Callable[[str], bool],
+    defines: Callable[[str, str], bool],
+) -> list[Note]:
     """What the agent marks as learned, outside code and status blocks, with what we see of it."""
     lines = own_lines(clean(record.response.final_text))
     marked = list(filter(None, map(_MARKED.match, lines)))
@@ -225,6 +286,9 @@ def _own_words(record: Iteration, story: Story, exists: Callable[[str], bool]) -
         if copied or not words or suspicion(said) == SECRETS or "[redacted]" in said:
             continue
         files = [path for path in paths_in(said) if exists(path)][:_NAMED_FILES]
+        if not files:  # what it worked on, where the words name something of it
+            worked_on = filter(exists, record.evidence.work_files or ())
+            files = [path for path in worked_on if defines(path, said)][:_NAMED_FILES]
         ran = [f"check {name}" for name in checks if name in said]
         evidence = (*(f"file {path}" for path in files), *ran)
         notes.append(Note(text=said, category=category_of(files, said), evidence=evidence))

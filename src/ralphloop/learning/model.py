@@ -69,6 +69,7 @@ class Learning(Value, kw_only=True):
     files: tuple[str, ...] = ()
     carried: tuple[str, ...] = ()  # ids of the patterns the attempt was given
     content: str = ""  # a digest of what the story asks for
+    asked: tuple[str, ...] = ()  # files of those that the story itself asks for
 
     @property
     def story(self) -> str:
@@ -128,6 +129,8 @@ class Pattern(Saying, kw_only=True):
     carried_passed: int = 0  # … and passed
     score: float = 0.0
     words: tuple[str, ...] = ()
+    stands_since: str = ""  # when somebody last said or approved it
+    changed: str = ""  # which of its files was changed since, and by which commit
 
     @property
     def is_published(self) -> bool:
@@ -135,15 +138,23 @@ class Pattern(Saying, kw_only=True):
         return self.standing in (PatternStanding.ESTABLISHED, PatternStanding.APPROVED)
 
     @property
+    def is_old(self) -> bool:
+        """What it speaks of was changed since, and nobody has said that it still holds."""
+        return bool(self.changed) and self.standing is not PatternStanding.RETIRED
+
+    @property
     def because(self) -> str:
         speaks_of = "it speaks of " if self.standing is PatternStanding.HELD_BACK else ""
-        return f": {speaks_of}{self.reason}" if self.reason else ""
+        reasons = [f"{speaks_of}{self.reason}"] if self.reason else []
+        if self.is_old:
+            reasons.append(f"old: {self.changed}")
+        return f": {'; '.join(reasons)}" if reasons else ""
 
     @property
     def waits(self) -> bool:
         """A person's yes or no would settle it."""
         standings = PatternStanding.PROPOSED, PatternStanding.DISPUTED, PatternStanding.HELD_BACK
-        return self.standing in standings
+        return self.standing in standings or self.is_old
 
 
 def review_hint(patterns: Iterable[Pattern]) -> list[str]:
@@ -157,4 +168,5 @@ class Index(Value, kw_only=True):
     learnings: int = 0
     patterns: tuple[Pattern, ...] = ()
     found_by: tuple[str, ...] = ()  # stories that some pattern stands on
+    own_commits: tuple[str, ...] = ()  # of the stories that taught, the newest
     problems: tuple[str, ...] = ()  # files that could not be read, in words

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ralphloop.agents.declared import memory_files
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import LearningSection, MemoryFile, SkillStyle
 from ralphloop.errors import RalphError
@@ -22,14 +23,13 @@ from ralphloop.learning.aggregate import GONE
 from ralphloop.learning.model import (
     EntryWord,
     Index,
-    Learning,
-    NoteSource,
     Pattern,
     PatternStanding,
     SharedEntry,
     review_hint,
 )
 from ralphloop.learning.skills import (
+    EVERYWHERE,
     HUNK_LINES,
     lines_in,
     made_skills,
@@ -39,32 +39,26 @@ from ralphloop.learning.skills import (
     publish_skills,
     read,
 )
-from ralphloop.learning.wording import is_plain_path, plain_line, remedy
+from ralphloop.learning.wording import plain_line
 from ralphloop.project import Project
 from ralphloop.redaction import redact
 from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
 from ralphloop.repo.git import PATHSPECS_ON_STDIN, Git, literal_pathspecs
 from ralphloop.repo.work_tree import Repository, project_prefix
-from ralphloop.stories.names import slug
 from ralphloop.text.plain import clean
 
 BEGIN = b"<!-- ralph learned: begin (this block is rewritten; see `ralph learnings`) -->"
 END = b"<!-- ralph learned: end -->"
 _MARK = re.compile(rb"<!-- ralph learned: (?:begin|end)\b")
 _POINTER = 400  # characters: a file that says more than "see AGENTS.md" stands for itself
-_READ_BY = {
-    "claude": ("CLAUDE.md",),
-    "codex": ("AGENTS.md",),
-    "opencode": ("AGENTS.md",),
-    "gemini": ("GEMINI.md",),
-}
+_ANY_OF = ("CLAUDE.md", "AGENTS.md", "GEMINI.md")  # for an agent that does not say what it reads
 _BLOCK_HEADING = (
     "## Codebase patterns\n\nMeasured in two stories or more, or approved by a person:\n"
 )
+_READ_AGENTS_SKILLS = ("codex", "gemini")  # .agents/skills, by themselves
 _SIZE = (12, 2_400)  # lines and characters of the block, at most
 _HUNK_WIDTH = 100
 _TOLD = ("id", "kind", "text", "lesson", "source", "category", "files", "hunk")
-_MOST_REPAIRED = 6
 
 
 class Goal(NamedTuple):
@@ -77,15 +71,27 @@ def goal(root: Path, config: LearningSection, agent: str, *, asked: bool = False
     skills = config.skills
     target = memory_file(root, config.memory, agent)
     if skills == "auto":
-        there = (root / ".claude/skills").is_dir()
-        reads = agent == "claude" or (agent not in _READ_BY and there)
-        skills = "skills" if reads and (asked or there) else "off"
+        skills = _found_style(root, agent, asked=asked)
     if config.memory == "auto" and not asked and not (target and target.exists()):
         target = None
     return Goal(skills, target)
 
 
-def at_end(
+def _found_style(root: Path, agent: str, *, asked: bool) -> SkillStyle:
+    """Where skills go by themselves: into directories that are there, or that this agent reads."""
+    has_claude = (root / ".claude/skills").is_dir()
+    has_agents = (root / ".agents/skills").is_dir()
+    is_read = agent == "claude" or (not memory_files(agent, root) and has_claude)
+    for_claude = is_read and (asked or has_claude)
+    for_agents = has_agents or (asked and agent in _READ_AGENTS_SKILLS)
+    if for_claude and for_agents:
+        return "both"
+    if for_claude:
+        return "skills"
+    return "agents" if for_agents else "off"
+
+
+def publish_at_end(
     project: Project,
     repo: Repository | None,
     config: LearningSection,
@@ -99,7 +105,6 @@ def at_end(
     if not config.enabled or not store.directory(project).is_dir():
         return []
     try:
-        learn_from_people(project)
         index = store.rebuild(project, now=now)
         there = goal(project.root, config, agent)
         if repo is None:
@@ -113,53 +118,10 @@ def at_end(
         return [f"what was learned was not published: {error}"]
 
 
-def learn_from_people(project: Project) -> None:
-    """A person's commit that names a story which was given up repaired what was red then."""
-    learnings, _ = store.load_all(project)
-    passed = {one.story for one in learnings if one.outcome == "passed"}
-    given_up = {one.story: one for one in learnings if one.outcome == "set_aside"}
-    for story, last in given_up.items():
-        told = (note for one in learnings if one.story == story for note in one.notes)
-        red = {note.text: note for note in told if note.source is NoteSource.CHECK}
-        if not red or story in passed or not (found := _repair(project.root, last)):
-            continue
-        commit, files = found
-        repaired = {"lesson": remedy(files), "evidence": tuple(f"file {path}" for path in files)}
-        notes = [msgspec.structs.replace(one, **repaired) for one in red.values()]
-        made = msgspec.structs.replace(
-            last,
-            outcome="passed",
-            notes=tuple(notes[:_MOST_REPAIRED]),
-            files=files,
-            commit=commit,
-            carried=(),
-            captured=True,
-        )
-        digits = "".join(re.findall(r"\d", last.timestamp)).ljust(14, "0")
-        when = f"{digits[:8]}-{digits[8:14]}-999"
-        store.save(project, f"learning-by-hand-{slug(story)}-{when}.yaml", store.render(made))
-
-
-def _repair(root: Path, given_up: Learning) -> tuple[str, tuple[str, ...]] | None:
-    """The first commit since then that names the story and is not ours, with its files."""
-    names = re.escape(given_up.task_id)
-    if not re.search(r"\d", given_up.task_id) or len(given_up.task_id) > 40:
-        return None  # a plain word would be found in any subject
-    plain = ("--reverse", "--name-only", "--no-merges", "--max-count=200", f"--grep=\\b{names}\\b")
-    form = "--format=%x00%H%x01%(trailers:key=Ralph-Run,valueonly)%x01"
-    ended = Git(root).attempt("log", *plain, "-E", f"--since={given_up.timestamp}", form)
-    for part in ended.stdout.decode("utf-8", "replace").split("\0")[1:]:
-        commit, ours, listed = part.split("\x01", 2)
-        files = tuple(path for path in listed.split() if is_plain_path(path))[:_MOST_REPAIRED]
-        if not ours.strip() and files:
-            return commit, files
-    return None
-
-
 def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[str]:
     root = project.root
     moment = store.moment(now)
-    entries, _ = store.load_entries(project)
+    entries = store.load_entries(project).entries
     patterns = {one.id: one for one in index.patterns}
     for one in index.patterns:  # what was established, or refuted, since
         known = entries.get(one.id)
@@ -172,7 +134,7 @@ def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[
         elif known and one.standing is PatternStanding.RETIRED and one.reason != GONE:
             changes = {"word": EntryWord.RETIRED, "reason": one.reason, "at": moment}
             entries[one.id] = msgspec.structs.replace(known, **changes)
-    has_skills = there.skills != "off"
+    has_skills = there.skills not in ("off", "agents")  # then .claude is there
     done = []
     if entries and (has_skills or there.memory or store.shared_file(root).is_file()):
         done = [store.share(root, entries.values(), has_skills=has_skills)]
@@ -216,8 +178,8 @@ def _publish_and_commit(
     done = publish(project, index, there, now=now)
     ours = [
         path
-        for style in ("skills", "commands")
-        for path in places(style).values()
+        for style in EVERYWHERE
+        for _, path in places(style)
         if not (project.root / path).exists() or our_skill(project.root / path)
     ]
     paths = [f"{prefix}{path}" for path in (*ours, *([target.name] if target else []))]
@@ -230,8 +192,10 @@ def _publish_and_commit(
         refused = result.feedback
     except RalphError as error:
         refused = error.message
-    if target is not None:
-        target.unlink(missing_ok=True) if before is None else target.write_bytes(before)
+    if target is not None and before is None:
+        target.unlink(missing_ok=True)
+    elif target is not None and before is not None:
+        target.write_bytes(before)
     specs = literal_pathspecs(paths)
     repo.git.writing().attempt("reset", "--quiet", *PATHSPECS_ON_STDIN, stdin=specs)
     return [f"what was learned was not committed: {refused}"]
@@ -245,7 +209,7 @@ def memory_file(root: Path, setting: MemoryFile, agent: str = "") -> Path | None
         return root / setting
     claude = root / "CLAUDE.md"
     agents = root / "AGENTS.md"
-    names = _READ_BY.get(agent, ("CLAUDE.md", "AGENTS.md", "GEMINI.md"))
+    names = memory_files(agent, root) or _ANY_OF
     if claude.name in names and agents.exists() and claude.exists():
         # A link to AGENTS.md, or a file that says nothing but to read it.
         text = (read(claude) or b"").strip()
@@ -291,8 +255,10 @@ def with_block(text: bytes, block: bytes) -> bytes | None:
         made = newline.join((BEGIN, block.replace(b"\n", newline), END)) + newline
     marks = len(_MARK.findall(text))
     if not marks:
-        gap = b"" if not text else newline if text.endswith(b"\n") else newline * 2
-        return text + gap + made if made else text
+        if not made:
+            return text
+        gap = newline if text.endswith(b"\n") else newline * 2
+        return text + gap + made if text else made
     start = text.find(BEGIN)
     end = text.find(END)
     if marks != 2 or start < 0 or end < start:
@@ -304,10 +270,10 @@ def with_block(text: bytes, block: bytes) -> bytes | None:
 
 def read_by(root: Path, config: LearningSection, agent: str) -> str:
     """What this agent loads by itself: skills, and the block."""
-    reads_skills = agent == "claude" and config.skills in ("auto", "skills")
+    reads_skills = agent == "claude" and config.skills in ("auto", "skills", "both")
     read_there = list(made_skills(root, "skills").values()) if reads_skills else []
     path = memory_file(root, config.memory, agent)
-    names = _READ_BY.get(agent, ())
+    names = memory_files(agent, root)
     if agent == "claude" and (root / "CLAUDE.md").exists():
         names = (*names, "AGENTS.md")  # it is told there to read the other
     block = _block(read(path) or b"") if path and path.name in names else ""

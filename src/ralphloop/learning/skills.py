@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -32,6 +33,23 @@ _INTRODUCTION = """\
 Notes from earlier stories, each measured in at least two of them or approved by a person. They say
 what was observed; what you are asked to do and which checks must be green is said elsewhere."""
 _SIZE = (25, 16_000)  # lines and characters, at most
+_CLAUDE = ".claude/skills/{}/SKILL.md"
+_AGENTS = ".agents/skills/{}/SKILL.md"
+_COMMANDS = ".claude/commands/{}.md"
+_WHERE: dict[SkillStyle, tuple[str, ...]] = {
+    "skills": (_CLAUDE,),
+    "agents": (_AGENTS,),
+    "both": (_CLAUDE, _AGENTS),
+    "commands": (_COMMANDS,),
+}
+EVERYWHERE: tuple[SkillStyle, ...] = ("both", "commands")
+
+
+class SkillPlace(NamedTuple):
+    """Where the skill of a category may be."""
+
+    name: str
+    path: str
 
 
 def publish_skills(
@@ -39,7 +57,8 @@ def publish_skills(
 ) -> list[str]:
     """Write, propose or remove skills; returns what was done, in words."""
     done = []
-    for name, path in places(style).items():
+    wanted = places(style)
+    for name, path in wanted:
         about = name.removesuffix("-learned")
         known = [one for one in patterns if one.is_published and one.category == about]
         before = our_skill(root / path)
@@ -58,30 +77,41 @@ def publish_skills(
         elif before:
             (root / path).unlink()
             done.append(f"removed {path}: too few of its patterns are left")
-    # Of two styles both would be loaded.
-    other: dict[str, SkillStyle] = {"skills": "commands", "commands": "skills"}
-    for path in places(other.get(style, "off")).values():
-        if our_skill(root / path):
-            (root / path).unlink()
-            done.append(f"removed {path}: skills are made elsewhere now")
+    if wanted:
+        done += _remove_elsewhere(root, wanted)
     return done
+
+
+def _remove_elsewhere(root: Path, wanted: Sequence[SkillPlace]) -> list[str]:
+    """Remove what we made in other places, where some agents would load it as well."""
+    done = []
+    # One directory may be a link to the other.
+    kept = {(root / place.path).resolve() for place in wanted}
+    for place in made_places(root):
+        path = root / place.path
+        if path.resolve() not in kept:
+            path.unlink()
+            done.append(f"removed {place.path}: skills are made elsewhere now")
+    return done
+
+
+def made_places(root: Path, *styles: SkillStyle) -> list[SkillPlace]:
+    """Where there is a skill as we wrote it."""
+    found = (place for style in styles or EVERYWHERE for place in places(style))
+    there = (place for place in found if (root / Path(place.path).parts[0]).is_dir())
+    return [place for place in there if our_skill(root / place.path)]
 
 
 def made_skills(root: Path, *styles: SkillStyle) -> dict[str, str]:
     """The skills on disk as we wrote them, by name, with their text."""
-    wanted = [places(style) for style in styles or ("skills", "commands")]
-    found = (item for place in wanted for item in place.items() if (root / ".claude").is_dir())
-    return {name: text for name, path in found if (text := our_skill(root / path))}
+    return {name: our_skill(root / path) for name, path in made_places(root, *styles)}
 
 
-def places(style: SkillStyle) -> dict[str, str]:
-    """Where the skill of each category may be, by its name."""
-    if style not in ("skills", "commands"):
-        return {}
-    commands = style == "commands"
-    place = ".claude/commands/{}.md" if commands else ".claude/skills/{}/SKILL.md"
+def places(style: SkillStyle) -> list[SkillPlace]:
+    """Where the skill of each category may be."""
     names = [f"{category}-learned" for category in sorted(CATEGORIES - {"general"})]
-    return {name: place.format(name) for name in names}
+    where = _WHERE.get(style, ())
+    return [SkillPlace(name, one.format(name)) for one in where for name in names]
 
 
 def _render(about: str, lines: Mapping[str, str], known: Sequence[Pattern]) -> str:

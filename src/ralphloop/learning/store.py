@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ from ralphloop.learning import SHARED_FILES
 from ralphloop.learning.aggregate import aggregate
 from ralphloop.learning.model import MAX_TEXT, EntryWord, Index, Learning, NoteKind, SharedEntry
 from ralphloop.learning.skills import read
+from ralphloop.learning.standing import with_changes, with_files
 from ralphloop.learning.wording import is_plain_path
 from ralphloop.project import Project
 from ralphloop.room import read_regular
@@ -49,9 +50,10 @@ _PARSED = "parsed.json"
 _LARGEST = 64 * 1024
 _LARGEST_SHARED = 4 << 20
 _MAX_HUNK = 800
+_MOST_COMMITS = 500
 _MOST_BRACKETS = 500
 _HEAD = ("task_id", "outcome", "timestamp", "captured")
-_PROVENANCE = ("run", "iteration", "commit", "files", "carried", "content")
+_PROVENANCE = ("run", "iteration", "commit", "files", "carried", "content", "asked")
 _OUTCOMES = {"success": "passed", "failure": "failed"}
 _UNPRINTABLE = re.compile(r"[\x7f-\xa0\xad\u2028\u2029\ufeff\ufffe\uffff]")
 _Parsed = tuple[tuple[int, int], Learning]  # with time and size of the file
@@ -68,8 +70,22 @@ def save(project: Project, name: str, data: bytes, *, durable: bool = False) -> 
     write_atomic(path, data, within=room, durable=durable, parents=True)
 
 
-def load_all(project: Project) -> tuple[list[Learning], list[str]]:
-    """The newest learnings, oldest first, and what could not be read, in words."""
+class KeptLearnings(NamedTuple):
+    """What the directory holds."""
+
+    learnings: list[Learning]  # oldest first
+    problems: list[str]  # what could not be read, in words
+
+
+class Known(NamedTuple):
+    """What everybody has and what was decided here."""
+
+    entries: dict[str, SharedEntry]  # by id
+    problems: list[str]  # what could not be read, in words
+
+
+def load_all(project: Project) -> KeptLearnings:
+    """The newest learnings, as far as they can be read."""
     place = directory(project)
     known = _derived(project, _PARSED, dict[str, _Parsed]) or {}
     found = dict[str, _Parsed]()
@@ -87,7 +103,8 @@ def load_all(project: Project) -> tuple[list[Learning], list[str]]:
     if found.keys() != known.keys() or any(found[name] is not known[name] for name in found):
         save(project, _PARSED, msgspec.json.encode(found))
     learnings = (learning for _, learning in found.values())
-    return sorted(learnings, key=lambda one: (one.timestamp, one.iteration)), problems[:20]
+    ordered = sorted(learnings, key=lambda one: (one.timestamp, one.iteration))
+    return KeptLearnings(ordered, problems[:20])
 
 
 def render(learning: Learning) -> bytes:
@@ -116,7 +133,8 @@ def parse(text: str) -> Learning:
     ]
     flat = {**(raw.get("provenance") or {}), **{key: raw[key] for key in _HEAD if key in raw}}
     flat["timestamp"] = str(flat.get("timestamp", ""))  # YAML makes a date of a bare one
-    flat["outcome"] = _OUTCOMES.get(word := flat.get("outcome", ""), word)
+    outcome = flat.get("outcome", "")
+    flat["outcome"] = _OUTCOMES.get(outcome, outcome)
     flat["notes"] = [note for note in notes if note["text"]]
     return msgspec.convert(flat, Learning)
 
@@ -162,7 +180,9 @@ def rebuild(project: Project, *, now: float) -> Index:
     index = aggregate(
         learnings, entries.values(), now=now, exists=lambda path: (root / path).exists()
     )
-    index = replace(index, problems=(*problems, *unread))
+    own = tuple(one.commit for one in learnings if one.commit)[-_MOST_COMMITS:]
+    found = with_changes(root, with_files(root, index.patterns), own)
+    index = replace(index, patterns=tuple(found), own_commits=own, problems=(*problems, *unread))
     if directory(project).is_dir():  # looking at a project that never learned leaves no trace in it
         save(project, _INDEX, msgspec.json.encode(index))
     return index
@@ -172,14 +192,20 @@ def load_index(project: Project) -> Index:
     return _derived(project, _INDEX, Index) or Index()
 
 
-def current(project: Project) -> Index:
-    """The patterns for the next start: a fresh clone has none of its own, and others may decide."""
-    places = directory(project) / _INDEX, shared_file(project.root)
-    index, known = (path.stat().st_mtime_ns if path.is_file() else 0 for path in places)
+def refresh_index(project: Project) -> Index:
+    """The patterns for the next start, made anew where something was learned or decided since."""
+    made = _modified(directory(project) / _INDEX)
     with suppress(RalphError, OSError):  # said at the next aggregation; a start does not wait
-        if not index or known > index:
+        learned = [_modified(path) for path in directory(project).glob("learning-*.yaml")]
+        newest = max([_modified(shared_file(project.root)), *learned])
+        if not made or newest > made:
             return rebuild(project, now=time.time())
     return load_index(project)
+
+
+def _modified(path: Path) -> int:
+    """When a file was last written, in nanoseconds; 0 where there is none."""
+    return path.stat().st_mtime_ns if path.is_file() else 0
 
 
 def moment(now: float) -> str:
@@ -194,10 +220,10 @@ def shared_file(root: Path, *, has_skills: bool = False) -> Path:
     return next((path for path in places if path.is_file()), made)
 
 
-def load_entries(project: Project) -> tuple[dict[str, SharedEntry], list[str]]:
-    """What everybody has and what was decided here, by id, and what could not be read."""
-    found, problems = _shared(project.root)
-    return _merged([*_decisions(project), *found]), problems
+def load_entries(project: Project) -> Known:
+    """What everybody has and what was decided here, one entry a pattern."""
+    shared = _read_shared(project.root)
+    return Known(_merged([*_decisions(project), *shared.entries]), shared.problems)
 
 
 def decide(project: Project, decided: Sequence[SharedEntry]) -> None:
@@ -211,7 +237,8 @@ def decide(project: Project, decided: Sequence[SharedEntry]) -> None:
 
 def share(root: Path, entries: Iterable[SharedEntry], *, has_skills: bool = False) -> str:
     """Tell everybody; what was done, in words, empty where the file says the same already."""
-    path, (told, _) = shared_file(root, has_skills=has_skills), _shared(root)
+    path = shared_file(root, has_skills=has_skills)
+    told = _read_shared(root).entries
     for one in entries:
         # Of words that are forgotten or undecided others get nothing but the id.
         bare = SharedEntry(id=one.id, word=one.word, kind=one.kind, source=one.source, at=one.at)
@@ -227,13 +254,21 @@ def share(root: Path, entries: Iterable[SharedEntry], *, has_skills: bool = Fals
         return f"updated {name}"
     # The lines that keep merges free of conflicts, where they are not there yet.
     attributes = (read(root / ".gitattributes") or b"").decode("utf-8", "replace")
-    lines = f"{name} merge=union", ".claude/skills/*-learned/SKILL.md merge=union"
+    lines = [f"{name} merge=union", ".claude/skills/*-learned/SKILL.md merge=union"]
+    if (root / ".agents/skills").is_dir():
+        lines.append(".agents/skills/*-learned/SKILL.md merge=union")
     missing = " and ".join(f"`{line}`" for line in lines if line not in attributes)
     hint = f" (for merges without conflicts, add to .gitattributes: {missing})" if missing else ""
     return f"made {name}{hint}"
 
 
-def _shared(root: Path) -> tuple[list[SharedEntry], list[str]]:
+class _Shared(NamedTuple):
+    entries: list[SharedEntry]  # of every line, whatever others say about the same pattern
+    problems: list[str]
+
+
+def _read_shared(root: Path) -> _Shared:
+    """The lines of the file that everybody has, as far as they are entries."""
     entries = list[SharedEntry]()
     problems = list[str]()
     for name in SHARED_FILES:
@@ -250,7 +285,7 @@ def _shared(root: Path) -> tuple[list[SharedEntry], list[str]]:
             except (msgspec.DecodeError, UnicodeDecodeError):
                 if line.strip():
                     problems.append(f"{name}, line {number}: no entry")
-    return entries, problems[:20]
+    return _Shared(entries, problems[:20])
 
 
 def _bounded(entry: SharedEntry) -> SharedEntry:

@@ -79,8 +79,10 @@ def words_of(text: str) -> frozenset[str]:
             denied = _SCOPE if word in _NEGATIONS else 0
         elif word not in _STOP:
             plain = _stem(word.rstrip(".-+/'"))
-            kept[f"{NOT}{plain}" if denied and not _is_path(plain) else plain] = None
-            denied -= bool(denied)
+            if denied and not _is_path(plain):
+                plain = f"{NOT}{plain}"
+            kept[plain] = None
+            denied = max(0, denied - 1)
     return frozenset(list(kept)[:_MAX_WORDS])
 
 
@@ -90,7 +92,8 @@ def _stem(word: str) -> str:
     for ending in ("ing", "ed"):
         if word.endswith(ending) and len(word) > len(ending) + 3:
             return word.removesuffix(ending)
-    return word[:-1] if word[-1:] == "s" and word[-2:] != "ss" and len(word) > 3 else word
+    is_plural = word.endswith("s") and not word.endswith("ss") and len(word) > 3
+    return word[:-1] if is_plural else word
 
 
 def _is_path(word: str) -> bool:
@@ -114,6 +117,14 @@ def is_same(a: frozenset[str], b: frozenset[str]) -> bool:
     rest_b = b - theirs
     shared = len(rest_a & rest_b)
     return bool(mine) and mine == theirs and shared >= max(3, 0.6 * min(len(rest_a), len(rest_b)))
+
+
+def are_about_the_same(a: frozenset[str], b: frozenset[str]) -> bool:
+    """Half of the words of the shorter one stand in the other too, denied or not."""
+    mine = {word.removeprefix(NOT) for word in a if not _is_path(word)}
+    theirs = {word.removeprefix(NOT) for word in b if not _is_path(word)}
+    common = len(mine & theirs)
+    return common >= 2 and 2 * common >= min(len(mine), len(theirs))
 
 
 def deny(a: frozenset[str], b: frozenset[str]) -> bool:
@@ -140,8 +151,11 @@ def category_of(paths: Iterable[str], text: str = "") -> str:
     areas = list[str]()
     for path in known:
         found = [_ABOUT[part] for part in _PART.findall(path) if part in _ABOUT]
-        tests = ["testing"] if is_test_path(path) else []
-        areas += [area for area in found if area != "testing"][:1] or tests
+        others = [area for area in found if area != "testing"]
+        if others:
+            areas.append(others[0])
+        elif is_test_path(path):
+            areas.append("testing")
     return (
         _commonest(areas)
         or _commonest(_ABOUT.get(word, "") for word in match_words(text))
@@ -224,7 +238,7 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"\b(?:login|account)s? (?:is|are|name)|\biban\b|\b[a-z]{2}\d{2}(?: ?\d{4}){3,}",
         r"[\w+-]@[\w-]{1,60}\.\w{2,}|\bphone (?:is|number)|\+\d[\d /-]{7,}",
         r"\b(?:api|access|private|ssh|secret|signing|encryption)[ _-]?keys?\b|\bsecrets?\b",
-        r"\bpassw(?:ord|d)|credential|bearer|(?:auth|access) token|\.env\b|id_rsa|\[redacted\]",
+        r"\bpassw(?:ord|d)s?\b|credential|bearer|(?:auth|access) token|\.env\b|id_rsa|\[redacted\]",
         r"\bprintenv\b|os\.environ|process\.env",
     ),
     "places outside the project": (
