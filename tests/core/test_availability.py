@@ -25,7 +25,7 @@ def test_a_limit_that_two_lanes_meet_is_one_outage() -> None:
     first = after(RunState(), Outcome.USAGE_LIMIT, NOW)
     second = after(first, Outcome.USAGE_LIMIT, NOW + 2)
     assert first.outages == second.outages == 1
-    assert second.available_at == {"claude": NOW + 2 + UNKNOWN_RESET_S}
+    assert second.agent_available_at == {"claude": NOW + 2 + UNKNOWN_RESET_S}
 
 
 def test_a_limit_that_is_met_again_after_the_wait_is_another_outage() -> None:
@@ -34,10 +34,10 @@ def test_a_limit_that_is_met_again_after_the_wait_is_another_outage() -> None:
     again = NOW + UNKNOWN_RESET_S + 1
     second = after(first, Outcome.USAGE_LIMIT, again)
     assert second.outages == 2
-    assert second.available_at == {"claude": again + 2 * UNKNOWN_RESET_S}
+    assert second.agent_available_at == {"claude": again + 2 * UNKNOWN_RESET_S}
 
 
 def test_what_cannot_work_at_all_is_gone_by_its_own_clock() -> None:
     """An unknown model takes away that model, not the agent with another one."""
     gone = after(RunState(), Outcome.FATAL, NOW)
-    assert gone.available_at == {"claude opus": AGENT_GONE}
+    assert gone.agent_available_at == {"claude opus": AGENT_GONE}

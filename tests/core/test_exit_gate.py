@@ -25,7 +25,12 @@ from ralphloop.core.model import (
 )
 from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.progress import Progress
-from ralphloop.core.run_state import RunState, Standing, StoryState
+from ralphloop.core.run_state import (
+    Attempt,
+    RunState,
+    Standing,
+    StoryState,
+)
 from ralphloop.core.totals import Usage
 from ralphloop.text.status_block import Status, StatusBlock
 
@@ -155,8 +160,11 @@ def test_open_stories_veto_an_exit_signal() -> None:
     [
         ({"facts": ALONE, "story": APART, "state": waiting(1)}, ExitDecision.BLOCKED),
         ({"facts": ALONE, "story": APART}, ExitDecision.NO_RUNNABLE_STORY),
-        ({"facts": ALONE, "story": StoryState(saturated=True)}, ExitDecision.TEST_SATURATION),
-        ({"story": StoryState(saturated=True)}, ExitDecision.CONTINUE),
+        (
+            {"facts": ALONE, "story": StoryState(attempt=Attempt(saturated=True))},
+            ExitDecision.TEST_SATURATION,
+        ),
+        ({"story": StoryState(attempt=Attempt(saturated=True))}, ExitDecision.CONTINUE),
         ({"facts": ALONE}, ExitDecision.CONTINUE),
         ({"was_open": True, "facts": ALONE, "story": APART}, ExitDecision.CIRCUIT_OPEN),
     ],

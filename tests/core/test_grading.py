@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from ralphloop.core.grading import DOUBT, ChangedTests, Grade, Proof, judge_story
 from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.core.mutation import Mutation, Survivor, Watched
 from ralphloop.core.proof import Fate, OldTest, Trial
 
 GREEN = (CheckResult(name="tests", status=CheckStatus.PASSED),)
@@ -19,6 +21,9 @@ WEAKENED = OldTest(name="test_old", fate=Fate.WEAKENED)
 LOOK = Trial(old=(CHANGED,), proven=("test_new",))
 WEAK = Trial(old=(WEAKENED,), proven=("test_new",))
 MADE_UP = Trial(contradictions=("the results are made up",), proven=("test_new",))
+NOTICED = Mutation(
+    watched=(Watched(name="f()", place="a.py:1", test="test_new", what="x"),), starts=1
+)
 ASK: ChangedTests = "ask"
 REVIEW: ChangedTests = "review"
 
@@ -29,7 +34,7 @@ PASSES = {
     ),
     "verify that was red, ignored files": (
         Proof(claimed=True, changed=False, checks=(PROVEN,), verify_was=CheckStatus.FAILED),
-        Grade.VERIFIED,
+        Grade.CHECKED,
     ),
     "verify that nobody saw red": (Proof(claimed=True, checks=(PROVEN,)), Grade.CHECKED),
     "verify that was green": (
@@ -51,6 +56,30 @@ PASSES = {
     ),
     "not to be loaded without it": (
         Proof(claimed=True, checks=GREEN, trial=Trial(unloadable=("test_new",))),
+        Grade.CHECKED,
+    ),
+    "missing a name without it": (
+        Proof(claimed=True, checks=GREEN, trial=Trial(reached=("test_new",))),
+        Grade.CHECKED,
+    ),
+    "missing a name without it, and mutants that could not be tried": (
+        Proof(
+            claimed=True,
+            checks=GREEN,
+            trial=Trial(reached=("test_new",), mutation=Mutation(untried=("no mutants",))),
+        ),
+        Grade.CHECKED,
+    ),
+    "a test that notices": (
+        Proof(claimed=True, checks=GREEN, trial=Trial(mutation=NOTICED)),
+        Grade.VERIFIED,
+    ),
+    "a test that notices, and an old one that fails now and then": (
+        Proof(claimed=True, checks=GREEN, trial=Trial(mutation=NOTICED, unsteady=("test_old",))),
+        Grade.CHECKED,
+    ),
+    "a test that notices, and more functions than can be tried": (
+        Proof(claimed=True, checks=GREEN, trial=Trial(mutation=replace(NOTICED, too_many=3))),
         Grade.CHECKED,
     ),
     "all green": (Proof(claimed=True, checks=GREEN), Grade.CHECKED),
@@ -149,3 +178,21 @@ def test_a_changed_expectation_is_shown_with_both_values() -> None:
     assert "test_old" in line
     assert "assert 3 == 4" in line
     assert "assert 4 == 3" in line
+
+
+def test_an_agent_is_asked_once_for_a_test_of_what_is_run_in_vain() -> None:
+    """It passes afterwards as it would have, whatever the agent answers; verified work is not asked."""
+    survivor = Survivor(name="half()", place="a.py:3", what="returns something else", is_own=True)
+    vain = Trial(mutation=Mutation(survivors=(survivor,), starts=1))
+    proof = Proof(claimed=True, checks=GREEN, trial=vain, ask_for_tests="auto")
+    first = judge_story(proof)
+    assert not first.passed
+    words = "no test notices if half() returns something else (a.py:3): add a test that does"
+    assert first.asked[0].startswith(words)
+    moved = replace(survivor, place="a.py:9")
+    later = Trial(mutation=Mutation(survivors=(moved,), starts=1))
+    again = judge_story(replace(proof, trial=later, challenged=first.asked))
+    assert (again.passed, again.grade) == (True, Grade.CHECKED)
+    assert judge_story(replace(proof, ask_for_tests="off")).grade is Grade.CHECKED
+    proven = replace(vain, proven=("tests/test_a.py::test_half",))
+    assert judge_story(replace(proof, trial=proven)).grade is Grade.VERIFIED

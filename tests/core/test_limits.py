@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ralphloop.core.model import ExitDecision
+from ralphloop.core.model import ExitDecision, RunLimit
 from ralphloop.core.policy import (
     HOUR,
     JUST_PAST_S,
     RESET_MARGIN_S,
     UNKNOWN_RESET_S,
-    Extra,
+    ExtraBudget,
     Limits,
     Share,
+    TimeLeft,
     backoff,
     money_left,
     quota_wait,
@@ -123,7 +124,7 @@ def test_a_limit_of_one_is_one() -> None:
 def test_nothing_is_added_where_a_person_added_nothing() -> None:
     """Limits stay as they were configured, and those nobody configured are off."""
     assert reached(Limits(), Totals(cost_usd=1e6, active_s=1e9, iterations=10**6)) is None
-    assert raised(LIMITS, Extra()) == LIMITS
+    assert raised(LIMITS, ExtraBudget()) == LIMITS
 
 
 def test_a_limit_of_zero_is_none() -> None:
@@ -132,7 +133,8 @@ def test_a_limit_of_zero_is_none() -> None:
     much = Totals(cost_usd=1e6, input_tokens=10**9, active_s=1e9, iterations=10**6)
     assert reached(off, much) is None
     assert (
-        reached(raised(off, Extra(cost_usd=1.0, tokens=1, time_s=1.0, iterations=1)), much) is None
+        reached(raised(off, ExtraBudget(cost_usd=1.0, tokens=1, time_s=1.0, iterations=1)), much)
+        is None
     )
     assert (money_left(off, much), time_left(off, much, NOW)) == (None, None)
 
@@ -141,10 +143,12 @@ def test_what_is_left_is_never_negative() -> None:
     """A budget that was overrun leaves nothing, one that was raised leaves the rest."""
     spent = Totals(cost_usd=2.5, active_s=90.0)
     assert money_left(LIMITS, spent) == 0.0
-    assert time_left(LIMITS, spent, NOW) == (0.0, "the 0s left (limits.max_time)")
-    more = raised(LIMITS, Extra(cost_usd=1.0, time_s=40.0, iterations=2))
+    assert time_left(LIMITS, spent, NOW) == TimeLeft(words="the 0s left (limits.max_time)")
+    more = raised(LIMITS, ExtraBudget(cost_usd=1.0, time_s=40.0, iterations=2))
     assert money_left(more, spent) == 0.5
-    assert time_left(more, spent, NOW) == (10.0, "the 10s left (limits.max_time)")
+    assert time_left(more, spent, NOW) == TimeLeft(
+        seconds=10.0, words="the 10s left (limits.max_time)"
+    )
     assert more.max_iterations == 7
 
 
@@ -163,10 +167,10 @@ def test_the_sooner_end_counts() -> None:
     both = Limits(max_time=100.0, ends_at=NOW + 50)
     left = time_left(both, Totals(active_s=10.0), NOW)
     assert left is not None
-    assert (left[0], left[1].split()[-1]) == (50.0, "(limits.until)")
+    assert (left.seconds, left.limit) == (50.0, RunLimit.UNTIL)
     left = time_left(both, Totals(active_s=90.0), NOW)
     assert left is not None
-    assert (left[0], left[1].split()[-1]) == (10.0, "(limits.max_time)")
+    assert (left.seconds, left.limit) == (10.0, RunLimit.TIME)
 
 
 @pytest.mark.parametrize(

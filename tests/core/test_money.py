@@ -21,7 +21,7 @@ def test_as_many_digits_as_matter(dollars: float, words: str) -> None:
     [
         (1.2, 0, "$1.20", "$1.20", "$1.20"),
         (0.0, 0, "$0.00", "$0.00", "$0.00"),
-        (0.0, 2, "unknown", "cost unknown", "unknown"),
+        (0.0, 2, "unknown", "unknown cost", "unknown"),
         (1.2, 1, "$1.20 + unknown (1 start)", "$1.20 + unknown (1 start)", "$1.20+?"),
         (1.2, 3, "$1.20 + unknown (3 starts)", "$1.20 + unknown (3 starts)", "$1.20+?"),
     ],

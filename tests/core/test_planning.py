@@ -6,13 +6,19 @@ import pytest
 
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.planning import choose, ending, facts_of, rungs_in_order, runnable_besides
-from ralphloop.core.run_state import Standing, StoryState, state_of
+from ralphloop.core.run_state import (
+    Attempt,
+    Standing,
+    StoryBase,
+    StoryState,
+    state_of,
+)
 from tests.stories.builders import story, story_list
 
 STORIES = story_list(story("a"), story("b"), story("c"))
 WAITS = StoryState(standing=Standing.BLOCKED)
 ASIDE = StoryState(standing=Standing.SET_ASIDE)
-TWICE_ASIDE = StoryState(standing=Standing.SET_ASIDE, second_chance=True)
+TWICE_ASIDE = StoryState(standing=Standing.SET_ASIDE, attempt=Attempt(second_chance=True))
 
 
 @pytest.mark.parametrize(
@@ -24,7 +30,7 @@ TWICE_ASIDE = StoryState(standing=Standing.SET_ASIDE, second_chance=True)
         ({"a": ASIDE, "b": WAITS, "c": WAITS}, ("a", True)),
         ({"a": TWICE_ASIDE, "b": ASIDE, "c": WAITS}, ("b", True)),
         ({"a": TWICE_ASIDE, "b": WAITS, "c": WAITS}, None),
-        ({"c": StoryState(lost={"1f": "reset"})}, ("c", False)),
+        ({"c": StoryState(base=StoryBase(lost={"1f": "reset"}))}, ("c", False)),
     ],
     ids=["first", "waits", "aside", "second chance", "its turn", "nothing left", "answers first"],
 )
@@ -113,16 +119,24 @@ def test_marking_changes_the_named_stories_only() -> None:
 @pytest.mark.parametrize(
     "before, others, after",
     [
-        (StoryState(attempts=3), False, StoryState(second_chance=True)),
         (
-            StoryState(attempts=3),
-            True,
-            StoryState(attempts=3, standing=Standing.SET_ASIDE, reason="worn out"),
+            StoryState(attempt=Attempt(failed=3)),
+            False,
+            StoryState(attempt=Attempt(second_chance=True)),
         ),
         (
-            StoryState(second_chance=True, reason="red"),
+            StoryState(attempt=Attempt(failed=3)),
+            True,
+            StoryState(standing=Standing.SET_ASIDE, reason="worn out", attempt=Attempt(failed=3)),
+        ),
+        (
+            StoryState(reason="red", attempt=Attempt(second_chance=True)),
             False,
-            StoryState(second_chance=True, standing=Standing.SET_ASIDE, reason="worn out: red"),
+            StoryState(
+                standing=Standing.SET_ASIDE,
+                reason="worn out: red",
+                attempt=Attempt(second_chance=True),
+            ),
         ),
     ],
     ids=["last story", "others can run", "last story again"],

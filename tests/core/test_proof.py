@@ -19,6 +19,7 @@ from ralphloop.core.proof import (
     disbelief,
     fewer,
 )
+from ralphloop.text.stubs import MARK
 
 GREEN = (CheckResult(name="tests", status=CheckStatus.PASSED),)
 
@@ -94,19 +95,27 @@ PROOFS = {
     "fails in one of its rows": ("n n!", {}, Trial(proven=("n",))),
     "cannot be collected": ("n?", {}, Trial(unloadable=("n",))),
     "was not run": ("", {}, Trial(unseen=("n",))),
-    "only imports": ("n!", {"n": "ImportError: cannot import name 'x'"}, Trial(unloadable=("n",))),
+    "only imports": ("n!", {"n": "ImportError: cannot import name 'x'"}, Trial(reached=("n",))),
+    "imports inside": ("n?", {"n": "ImportError: cannot import name 'x'"}, Trial(reached=("n",))),
+    "meets a stub": ("n!", {"n": f"shop.{MARK}: {MARK}: x"}, Trial(reached=("n",))),
+    "has no such parameter": (
+        "n!",
+        {"n": "TypeError: total() got an unexpected keyword argument 'vat'"},
+        Trial(reached=("n",)),
+    ),
+    "expects another value": ("n!", {"n": "AssertionError: 3 != 4"}, Trial(proven=("n",))),
     "is skipped there": ("n~", {}, Trial(skipping=("n",))),
     "has no such method": (
         "n!",
         {"n": "AttributeError: 'A' object has no attribute 'b'"},
-        Trial(proven=("n",)),
+        Trial(reached=("n",)),
     ),
 }
 
 
 @pytest.mark.parametrize(("crossed", "said", "expected"), PROOFS.values(), ids=PROOFS)
 def test_what_a_new_test_proves(crossed: str, said: dict[str, str], expected: Trial) -> None:
-    """Only one that fails on the old code, inside a running test, proves the story."""
+    """Only one that fails on the old code by what it does proves the story; a missing name does not."""
     runs = Runs(
         before=report("t"),
         end=report("t n"),

@@ -10,19 +10,23 @@ from ralphloop.core.interventions import Reopened
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit, Story
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import (
-    Basis,
-    Book,
-    Desk,
+    Attempt,
     LaneNote,
+    LanesState,
+    OperatorOverrides,
+    RunBaseline,
     RunState,
     Session,
     Standing,
+    StoryProof,
     StoryState,
     first_state,
 )
 
 TIRED = {
-    standing.value: StoryState(standing=standing, attempts=2, second_chance=True, reason="why")
+    standing.value: StoryState(
+        standing=standing, reason="why", attempt=Attempt(failed=2, second_chance=True)
+    )
     for standing in Standing
 }
 
@@ -36,10 +40,10 @@ def test_the_first_state_knows_what_was_found() -> None:
     """The tree and the checks before the first start are no work of the agent."""
     red = CheckResult(name="tests", status=CheckStatus.FAILED)
     circuit = BreakerState(circuit=Circuit.HALF_OPEN)
-    state = first_state(Basis(start_tree="t", baseline=(red,)), circuit, {})
+    state = first_state(RunBaseline(start_tree="t", results=(red,)), circuit, {})
     assert state.breaker == circuit
     assert (state.memory.trees, state.memory.checks) == (("t",), {"tests": CheckStatus.FAILED})
-    assert first_state(Basis(), circuit, {}).memory.trees == ()
+    assert first_state(RunBaseline(), circuit, {}).memory.trees == ()
 
 
 @pytest.mark.parametrize(
@@ -57,7 +61,9 @@ def test_a_person_who_starts_a_run_opens_what_waited(
     """What waited is open, what was set aside has its second chance, the rest is as it was."""
     state = reopened(TIRED, Reopened())[standing.value]
     assert state.standing is after
-    assert (state.attempts, state.second_chance) == ((0, False) if fresh else (2, True))
+    assert (state.attempt.failed, state.attempt.second_chance) == (
+        (0, False) if fresh else (2, True)
+    )
 
 
 def test_going_on_opens_only_what_waited_for_a_person() -> None:
@@ -70,8 +76,10 @@ def test_going_on_opens_only_what_waited_for_a_person() -> None:
 
 def test_what_a_passed_story_took_away_is_asked_once() -> None:
     """A new run does not ask again for stories that a person has seen go."""
-    seen = StoryState(standing=Standing.PASSED, asked=(Story(id="US-9", title="Gone", index=8),))
-    assert reopened({"a": seen}, Reopened())["a"].asked == ()
+    seen = StoryState(
+        standing=Standing.PASSED, proof=StoryProof(asked=(Story(id="US-9", title="Gone", index=8),))
+    )
+    assert reopened({"a": seen}, Reopened())["a"].proof.asked == ()
 
 
 def test_a_story_nobody_worked_on_is_open_and_fresh() -> None:
@@ -83,11 +91,13 @@ def test_a_story_nobody_worked_on_is_open_and_fresh() -> None:
 
 def test_the_lane_of_a_story_is_the_one_that_holds_its_work() -> None:
     """None holds the work of a story nobody has begun."""
-    book = Book(lanes={1: LaneNote(story="US-1"), 2: LaneNote(), 3: LaneNote(story="US-3")})
+    book = LanesState(lanes={1: LaneNote(story="US-1"), 2: LaneNote(), 3: LaneNote(story="US-3")})
     assert [book.lane_of(story) for story in ("US-1", "US-3", "US-2", None)] == [1, 3, 0, 0]
 
 
 def test_a_note_is_for_one_story_or_for_all() -> None:
     """Each prompt has those for all and its own, each once."""
-    desk = Desk().noted("all").noted("one", "US-1").noted("all").noted("two", "US-1")
-    assert (desk.notes, desk.own) == (("all",), {"US-1": ("one", "two")})
+    overrides = (
+        OperatorOverrides().noted("all").noted("one", "US-1").noted("all").noted("two", "US-1")
+    )
+    assert (overrides.notes, overrides.own) == (("all",), {"US-1": ("one", "two")})

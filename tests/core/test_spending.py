@@ -19,7 +19,10 @@ from ralphloop.core.model import (
 )
 from ralphloop.core.policy import Policy
 from ralphloop.core.progress import Progress
-from ralphloop.core.run_state import StoryState
+from ralphloop.core.run_state import (
+    Conversation,
+    StoryState,
+)
 from ralphloop.core.story_after import accounted, spent
 from ralphloop.core.totals import Amounts, Expense, Totals
 from ralphloop.text.status_block import StatusBlock
@@ -27,12 +30,12 @@ from ralphloop.text.status_block import StatusBlock
 
 def used(answer: Response, before: StoryState, *asked: Response) -> Usage:
     """By these answers alone."""
-    return accounted(before, answer, *asked)[0]
+    return accounted(before.conversation, answer, *asked).own
 
 
 def conversation(answer: Response, before: StoryState, *asked: Response) -> Usage:
     """What is known of it after them."""
-    return accounted(before, answer, *asked)[1]
+    return accounted(before.conversation, answer, *asked).conversation
 
 
 def said(usage: Usage, conversation: str = "c-1") -> Response:
@@ -50,18 +53,22 @@ def total(tokens: int, cost: float | None) -> Usage:
 @given(st.lists(st.integers(0, 1_000), min_size=1, max_size=8))
 def test_the_parts_of_a_conversation_add_up_to_its_total(steps: list[int]) -> None:
     """However a conversation grows, its starts together cost what its last total says."""
-    state, paid, tokens, running = StoryState(session_id="c-1"), 0.0, 0, 0
+    state = StoryState(conversation=Conversation(id="c-1"))
+    paid = 0.0
+    tokens = 0
+    running = 0
     for step in steps:
         running += step
         response = said(total(running, running / 100))
         paid += used(response, state).dollars
         tokens += used(response, state).total_tokens
-        state = msgspec.structs.replace(state, session_usage=conversation(response, state))
+        known = Conversation(id="c-1", usage=conversation(response, state))
+        state = StoryState(conversation=known)
     assert paid == pytest.approx(sum(steps) / 100)
     assert tokens == 3 * sum(steps)
 
 
-BEFORE = StoryState(session_id="c-1", session_usage=total(100, 1.0))
+BEFORE = StoryState(conversation=Conversation(id="c-1", usage=total(100, 1.0)))
 
 
 def test_another_conversation_owes_its_whole_total() -> None:
@@ -80,7 +87,7 @@ def test_what_a_start_reports_of_itself_is_not_reduced() -> None:
 
 def test_a_conversation_nobody_went_on_with_begins_at_nothing() -> None:
     """What an earlier conversation used is not added to a start that has no conversation."""
-    before = StoryState(session_usage=total(100, 1.0))
+    before = StoryState(conversation=Conversation(usage=total(100, 1.0)))
     alone = msgspec.structs.replace(said(Usage(input_tokens=7)), session_id=None)
     assert conversation(alone, before) == Usage(input_tokens=7)
 
@@ -89,7 +96,7 @@ def test_a_conversation_nobody_went_on_with_begins_at_nothing() -> None:
 def test_an_answer_to_a_question_is_paid_once(before: StoryState) -> None:
     """Its running total holds the answer before it, which is taken off; the next start knows."""
     first, asked = said(total(150, 1.5)), said(total(160, 1.6))
-    known = before.session_usage
+    known = before.conversation.usage
     assert used(first, before, asked).input_tokens == 160 - known.input_tokens
     assert used(first, before, asked).dollars == pytest.approx(1.6 - (known.cost_usd or 0.0))
     assert conversation(first, before, asked) == total(160, 1.6)

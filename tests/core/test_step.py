@@ -32,11 +32,21 @@ from ralphloop.core.model import (
 from ralphloop.core.policy import Limits, Policy, Share
 from ralphloop.core.progress import Footprint, Memory
 from ralphloop.core.proof import Trial
-from ralphloop.core.run_state import RunState, Standing, StoryState
+from ralphloop.core.run_state import (
+    Attempt,
+    Conversation,
+    RunState,
+    Standing,
+    StoryBase,
+    StoryProof,
+    StoryState,
+    Streak,
+)
 from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.core.story_after import failure_text
 from ralphloop.core.totals import Totals
 from ralphloop.text.status_block import Status, StatusBlock, WorkType
+from tests import sentences
 
 STORY = Story(id="US-1", title="One", index=0)
 GREEN = (CheckResult(name="tests", status=CheckStatus.PASSED),)
@@ -181,7 +191,7 @@ def test_a_claim_with_green_checks_passes_and_owes_three_things() -> None:
     """The mark, the entry and the commit, in that order."""
     taken = take(RunState(), measured(checks=GREEN, doubts=()))
     story = taken.state.story("US-1")
-    assert (story.standing, story.grade) == (Standing.PASSED, "checked")
+    assert (story.standing, story.proof.grade) == (Standing.PASSED, "checked")
     assert [type(effect) for effect in taken.effects] == [MarkStory, AddProgress, CommitStory]
 
 
@@ -204,7 +214,11 @@ def test_the_last_story_has_its_second_chance_before_it_is_set_aside() -> None:
     for number in range(3):
         state = take(state, measured(others=0, checks=RED, doubts=(), tree=f"t{number}")).state
     story = state.story("US-1")
-    assert (story.standing, story.second_chance, story.attempts) == (Standing.OPEN, True, 0)
+    assert (story.standing, story.attempt.second_chance, story.attempt.failed) == (
+        Standing.OPEN,
+        True,
+        0,
+    )
 
 
 def test_a_finding_is_put_to_the_agent_once() -> None:
@@ -213,7 +227,7 @@ def test_a_finding_is_put_to_the_agent_once() -> None:
     first = take(RunState(), doubted)
     assert not first.verdict.passed
     again = take(first.state, doubted)
-    assert again.state.story("US-1").grade == "needs review"
+    assert again.state.story("US-1").proof.grade == sentences.NEEDS_REVIEW
 
 
 def test_a_question_makes_the_story_wait_in_the_one_copy_there_is() -> None:
@@ -229,7 +243,7 @@ def test_an_answer_is_kept_with_the_question_it_answers() -> None:
     waits = take(RunState(), measured(files_changed=0), said(Status.BLOCKED)).state
     for state, question in ((waits, "Which colour?"), (RunState(), "")):
         told = Answered(story="US-1", text="Blue.").applied(state, POLICY).story("US-1")
-        assert [(one.text, one.question) for one in told.answers] == [("Blue.", question)]
+        assert [(one.text, one.question) for one in told.notes.answers] == [("Blue.", question)]
         assert told.standing is Standing.OPEN
 
 
@@ -240,14 +254,20 @@ def test_what_a_story_costs_adds_up() -> None:
         response = msgspec.structs.replace(said().response, usage=Usage(cost_usd=cost))
         state = take(state, measured(checks=RED, doubts=()), Result(response=response)).state
     story = state.story("US-1")
-    assert (story.cost_usd, story.share.cost_usd) == (0.75, 0.75)
+    assert (story.totals.cost_usd, story.attempt.share.cost_usd) == (0.75, 0.75)
 
 
 def test_a_second_chance_begins_with_no_failed_attempt() -> None:
     """What it used up before does not count against it again."""
-    tired = StoryState(standing=Standing.SET_ASIDE, attempts=3, share=Share(iterations=9))
+    tired = StoryState(
+        standing=Standing.SET_ASIDE, attempt=Attempt(failed=3, share=Share(iterations=9))
+    )
     story = SecondChance(story="US-1").after(tired)
-    assert (story.standing, story.attempts, story.share) == (Standing.OPEN, 0, Share())
+    assert (story.standing, story.attempt.failed, story.attempt.share) == (
+        Standing.OPEN,
+        0,
+        Share(),
+    )
 
 
 def test_several_red_checks_share_the_room_in_the_next_prompt() -> None:
@@ -263,7 +283,7 @@ def test_a_story_remembers_where_it_began() -> None:
         start = Start(story=STORY, state=state.story("US-1"), tree=tree, head=head)
         state = step(state, start, said(Status.IN_PROGRESS), measured(), POLICY).state
     story = state.story("US-1")
-    assert (story.start_head, story.start_tree) == ("h0", "t0")
+    assert (story.base.start_head, story.base.start_tree) == ("h0", "t0")
 
 
 @pytest.mark.parametrize(
@@ -275,11 +295,11 @@ def test_work_is_what_differs_from_where_the_story_began(
     began: str, found: str, after: str, passes: bool
 ) -> None:
     """A claim without any is refused in words; what an earlier start did counts as its work."""
-    start = Start(story=STORY, state=StoryState(start_tree=began), tree=found)
+    start = Start(story=STORY, state=StoryState(base=StoryBase(start_tree=began)), tree=found)
     evidence = measured(tree=after, checks=GREEN, doubts=())
     taken = step(RunState(), start, said(), evidence, POLICY)
     assert taken.verdict.passed is passes
-    told = [words for words in taken.state.story("US-1").findings if UNCHANGED in words]
+    told = [words for words in taken.state.story("US-1").notes.findings if UNCHANGED in words]
     assert len(told) == (not passes)
 
 
@@ -347,7 +367,7 @@ def test_an_outage_changes_nothing_about_the_story_but_its_count() -> None:
     """Infrastructure is nobody's attempt."""
     result = said(outcome=Outcome.TRANSIENT)
     story = take(RunState(), measured(), result).state.story("US-1")
-    assert (story.standing, story.attempts, story.iterations) == (Standing.OPEN, 0, 1)
+    assert (story.standing, story.attempt.failed, story.totals.iterations) == (Standing.OPEN, 0, 1)
 
 
 def test_outages_in_a_row_are_counted_one_by_one() -> None:
@@ -381,7 +401,7 @@ def test_a_skip_while_the_agent_works_stands_unless_the_story_passes() -> None:
 
 def test_two_stories_in_a_row_that_cannot_be_committed_open_the_circuit() -> None:
     """No third one could be: stop paying."""
-    passed = StoryState(standing=Standing.PASSED, attempts=2)
+    passed = StoryState(standing=Standing.PASSED, attempt=Attempt(failed=2))
     state = RunState(stories={"US-1": passed, "US-2": passed})
     for story in ("US-1", "US-2"):
         change = CommitRefused(story=story, failure="hook says no", others=True, at=1.0)
@@ -393,11 +413,13 @@ def test_two_stories_in_a_row_that_cannot_be_committed_open_the_circuit() -> Non
 
 def test_a_commit_that_is_refused_is_one_failed_attempt() -> None:
     """The story is open again, and the agent gets the message."""
-    state = RunState(stories={"US-1": StoryState(standing=Standing.PASSED, grade="checked")})
+    state = RunState(
+        stories={"US-1": StoryState(standing=Standing.PASSED, proof=StoryProof(grade="checked"))}
+    )
     change = CommitRefused(story="US-1", failure="hook says no", others=True)
     story = change.applied(state, POLICY).story("US-1")
-    assert (story.standing, story.attempts, story.failed) == (Standing.OPEN, 1, 1)
-    assert (story.grade, story.failure) == ("", "hook says no")
+    assert (story.standing, story.attempt.failed, story.totals.failed) == (Standing.OPEN, 1, 1)
+    assert (story.proof.grade, story.notes.failure) == ("", "hook says no")
 
 
 def test_two_stories_in_a_row_set_aside_without_progress_open_the_circuit() -> None:
@@ -437,9 +459,9 @@ def test_work_that_comes_back_from_landing_is_no_failed_attempt() -> None:
         taken = take(state, found)
         story, state = taken.state.story("US-1"), taken.state
         assert not taken.verdict.passed
-        assert (story.standing, story.returns) == (Standing.OPEN, number)
-        assert (story.attempts, story.failed) == (0, 0)
-        assert (story.findings[0], story.collided) == (RETURNED.told, ("US-2",))
+        assert (story.standing, story.landing.count) == (Standing.OPEN, number)
+        assert (story.attempt.failed, story.totals.failed) == (0, 0)
+        assert (story.notes.findings[0], story.landing.collided) == (RETURNED.told, ("US-2",))
 
 
 @pytest.mark.parametrize(
@@ -454,10 +476,10 @@ def test_work_that_comes_back_from_landing_is_no_failed_attempt() -> None:
 )
 def test_the_conversation_to_go_on_with(outcome: Outcome, named: str | None, after: str) -> None:
     """The one named last; one with which the agent could not be started is forgotten."""
-    state = RunState(stories={"US-1": StoryState(session_id="c-1")})
+    state = RunState(stories={"US-1": StoryState(conversation=Conversation(id="c-1"))})
     response = msgspec.structs.replace(said(outcome=outcome).response, session_id=named)
-    taken = take(state, measured(), Result(response=response))
-    assert taken.state.story("US-1").session_id == after
+    taken = take(state, measured(files_changed=0), Result(response=response))
+    assert taken.state.story("US-1").conversation.id == after
 
 
 def test_a_row_of_work_on_tests_alone_begins_anew_once_it_was_acted_on() -> None:
@@ -466,7 +488,7 @@ def test_a_row_of_work_on_tests_alone_begins_anew_once_it_was_acted_on() -> None
     result = Result(response=msgspec.structs.replace(UNSAID, status=block))
     for number in range(4):
         story = take(state, measured(tree=f"t{number}"), result).state.story("US-1")
-        seen.append((story.test_row, story.saturated))
+        seen.append((story.streak.test_row, story.attempt.saturated))
         state = RunState(stories={"US-1": msgspec.structs.replace(story, standing=Standing.OPEN)})
     assert seen == [(1, False), (2, False), (0, True), (1, False)]
 
@@ -478,12 +500,12 @@ def test_an_agent_that_its_own_program_stopped_is_told_so() -> None:
             said(Status.IN_PROGRESS, outcome).response, reason="too many turns", model_output=True
         )
         story = take(RunState(), measured(), Result(response=response)).state.story("US-1")
-        told = [words for words in story.findings if "stopped before it was through" in words]
+        told = [words for words in story.notes.findings if "stopped before it was through" in words]
         assert len(told) == count
         assert all("too many turns" in words for words in told)
 
 
-TREADING = StoryState(trail=(Footprint(tree="t0", files=("a.py",)),) * 5)
+TREADING = StoryState(streak=Streak(trail=(Footprint(tree="t0", files=("a.py",)),) * 5))
 
 
 @pytest.mark.parametrize(
@@ -496,7 +518,7 @@ def test_treading_water_is_said_of_work_and_never_of_an_outage(
     state = RunState(stories={"US-1": TREADING})
     found = measured(work_files=("a.py",), net_lines=2)
     taken = take(state, found, said(Status.IN_PROGRESS, outcome))
-    assert any("treading water" in words for words in taken.analysis.warnings) is treads
+    assert any("no net change" in words for words in taken.analysis.warnings) is treads
     assert taken.analysis.progress is not treads
 
 
@@ -515,12 +537,12 @@ def test_an_interim_look_is_told_to_an_agent_that_claims_nothing(
 ) -> None:
     """It hears how things stand and that it may call the story done; who claims it is not told."""
     quiet = take(RunState(), measured(checks=checks), said(Status.IN_PROGRESS))
-    told = [words for words in quiet.state.story("US-1").findings if how in words]
+    told = [words for words in quiet.state.story("US-1").notes.findings if how in words]
     assert [words.split(" ")[1] for words in told] == ["1"]  # after so many runs
     claimed, unchecked = measured(checks=RED), measured()
     for found, status in ((claimed, Status.COMPLETE), (unchecked, Status.IN_PROGRESS)):
         story = take(RunState(), found, said(status)).state.story("US-1")
-        assert not [words for words in story.findings if "were run" in words]
+        assert not [words for words in story.notes.findings if "were run" in words]
 
 
 def test_what_a_person_says_of_a_story_while_it_is_worked_on_is_kept() -> None:
@@ -531,5 +553,5 @@ def test_what_a_person_says_of_a_story_while_it_is_worked_on_is_kept() -> None:
     story = step(heard, start, said(Status.IN_PROGRESS), measured(tree="t2"), POLICY).state.story(
         "US-1"
     )
-    assert [one.text for one in story.answers] == ["Blue."]
-    assert (story.iterations, story.unclaimed, story.start_tree) == (2, 1, "t0")
+    assert [one.text for one in story.notes.answers] == ["Blue."]
+    assert (story.totals.iterations, story.streak.unclaimed, story.base.start_tree) == (2, 1, "t0")

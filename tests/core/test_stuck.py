@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus, Evidence
-from ralphloop.core.policy import Policy
+from ralphloop.core.policy import Policy, Preset
 from ralphloop.core.progress import (
     Footprint,
     Memory,
@@ -15,6 +16,7 @@ from ralphloop.core.progress import (
     normalise_reply,
     output_decline,
     remember,
+    signs_for_prompt,
     similar,
     treading_water,
 )
@@ -197,3 +199,26 @@ def test_the_thresholds_of_stuck_patterns_are_settings() -> None:
     six = Policy(stuck_alternation=6)
     assert [it.name for it in detect_stuck_loop(longer, six)] == ["alternation"]
     assert detect_stuck_loop(longer[1:], six) == ()
+
+
+@pytest.mark.parametrize("preset", ["standard", "strict"])
+@pytest.mark.parametrize("threshold", [2, 3, 4, 7])
+@pytest.mark.parametrize("sign", ["same_error", "same_reply", "revisits", "alternation"])
+def test_no_sign_waits_for_the_circuit(preset: Preset, threshold: int, sign: str) -> None:
+    """The last row without progress after which there is still a prompt shows every sign."""
+    policy = msgspec.structs.replace(
+        Policy(preset=preset, no_progress_threshold=threshold), **{f"stuck_{sign}": 8}
+    )
+    left = threshold if preset == "standard" else threshold - 1
+    if sign == "alternation" and left < 3:
+        pytest.skip("to and fro takes three")
+    rows = {
+        "same_error": WindowEntry(error="boom"),
+        "same_reply": WindowEntry(reply="I could not do it today"),
+        "revisits": WindowEntry(tree="A", revisited=True),
+    }
+    window = [rows.get(sign) or WindowEntry(tree="ab"[n % 2]) for n in range(max(2, left))]
+    assert len(signs_for_prompt(window, policy)) == 1
+    assert signs_for_prompt(window[1:], policy) == ()
+    off = msgspec.structs.replace(policy, **{f"stuck_{sign}": 0})
+    assert signs_for_prompt(window, off) == ()

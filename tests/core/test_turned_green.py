@@ -58,7 +58,7 @@ def test_a_red_test_that_is_gone_is_found_without_a_change_of_the_tests() -> Non
     """Code alone can make a test skip itself; what would still pass as it was is only said."""
     skipped = concluded(Runs(before=RED, end=SKIPPED))
     assert fates(skipped) == {"a.py::t": Fate.UNSOLVED}
-    assert skipped.challenges == ("were red, and are gone or skipped instead of green: a.py::t",)
+    assert skipped.challenges == ("red test gone or skipped instead of green: t",)
     assert concluded(Runs(before=RED, end=GREEN)).old == ()
     idle = concluded(Runs(before=RED, end=GONE, old_tests=GREEN, tests_changed=True))
     assert (idle.old, idle.idle) == ((), ("a.py::t",))

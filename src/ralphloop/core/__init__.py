@@ -26,8 +26,8 @@ def readable(written: object, kind: type[_S]) -> _S:
     found = written if isinstance(written, dict) else {}
     kept = {}
     for field in msgspec.structs.fields(kind):
-        if field.name in found:
-            part = found[field.name]
+        if field.encode_name in found:
+            part = found[field.encode_name]
             of = field.type
             is_struct = isinstance(of, type) and issubclass(of, msgspec.Struct)
             in_parts = is_struct and not any(it.required for it in msgspec.structs.fields(of))

@@ -3,6 +3,8 @@
 A fact comes from evidence where there is any, else from the claim; unknown is not a fact.
 """
 
+from typing import NamedTuple
+
 from msgspec.structs import replace
 
 from ralphloop.core.iteration import Result
@@ -12,7 +14,7 @@ from ralphloop.core.proof import is_test_path
 from ralphloop.text import claims
 from ralphloop.text.plain import counted, one_line
 from ralphloop.text.signatures import error_signature
-from ralphloop.text.status_block import Status, TestsStatus, WorkType
+from ralphloop.text.status_block import Status, StatusBlock, TestsStatus, WorkType
 
 _UNMEASURED = Evidence()
 
@@ -33,10 +35,17 @@ def hear(result: Result, evidence: Evidence = _UNMEASURED) -> Analysis:
         status=block,
         exit_signal=bool(block and block.exit_signal and response.status_is_final),
         # The request itself was refused: too long, too large, a safeguard, a hook.
-        refused=outcome in (Outcome.ERROR, Outcome.LIMIT) and not response.model_output,
+        capped=bool(result.end.ceiling),
+        refused=not result.end.ceiling and _is_refused(outcome, response, evidence),
         story_claimed=says_so,
         already_done=claims.says_already_done(words) is not None,
     )
+
+
+def _is_refused(outcome: Outcome, response: Response, evidence: Evidence) -> bool:
+    """No model saw the request; one that changed files was seen, whatever its output shows."""
+    has_worked = response.model_output or evidence.files_changed or evidence.commits
+    return outcome in (Outcome.ERROR, Outcome.LIMIT) and not has_worked
 
 
 def analyze(
@@ -57,7 +66,8 @@ def analyze(
     on_tests = block is not None and block.work_type is WorkType.TESTING
     on_tests = all(map(is_test_path, evidence.work_files)) if evidence.work_files else on_tests
     question = claims.question_to_person(words)
-    confidence, warnings = _trust(said, response, evidence, question)
+    trust = _trust(said, response, evidence, question)
+    treading = moved.reasons if moved.treading else ()
     return replace(
         said,
         iteration=iteration,
@@ -68,7 +78,7 @@ def analyze(
             status_complete=None if block is None else block.status is Status.COMPLETE,
             text_says_done=claims.has_promise(words) or claims.says_done(words) is not None,
         ),
-        confidence=confidence,
+        confidence=trust.confidence,
         progress=moved.made,
         progress_reasons=moved.reasons,
         # In the agent's own last words, else in the output of the last failing check.
@@ -76,15 +86,19 @@ def analyze(
         or (error_signature(failed[-1].output_tail) if failed else None),
         test_only=on_tests and not evidence.stories.about_tests,
         question=question,
-        warnings=(*warnings, *(moved.reasons if moved.treading else ())),
+        warnings=(*trust.warnings, *treading),
     )
+
+
+class ClaimTrust(NamedTuple):
+    confidence: float  # how far claim and evidence agree, 0 to 1, which informs and never decides
+    warnings: tuple[str, ...]  # each with its word: status, truncated, files, denied, question …
 
 
 def _trust(
     said: Analysis, response: Response, evidence: Evidence, question: str | None
-) -> tuple[float, list[str]]:
-    """How far claim and evidence agree, 0 to 1, which informs and never decides; and warnings, each
-    with its word: status, truncated, files, denied, evidence, question."""
+) -> ClaimTrust:
+    """How far the agent's words can be believed, and what speaks against them."""
     found = list(response.warnings)
     score = 0.3
     block = said.status
@@ -93,31 +107,52 @@ def _trust(
         refused = counted(len(response.denials), "tool call", "was")
         found.append(f"denied: {refused} refused ({tools})")
     if said.says_nothing:
-        return 0.0, found
+        return ClaimTrust(0.0, tuple(found))
     if block is None:
         found.append("no status block (RALPH_STATUS) in the answer; its words were used instead")
-        counts = (evidence.files_changed, evidence.commits, evidence.tree, evidence.work_files)
-        if evidence.checks is None and counts == (None,) * 4 and not evidence.stories_passed:
+        if not _is_measured(evidence):
             found.append("no evidence either: nothing was measured and nothing was reported")
     else:
         score += 0.1 if block.problems or block.truncated else 0.3
         if block.truncated:
             found.append("the status block is truncated (no end marker): EXIT_SIGNAL counts false")
-        claimed = block.files_modified
-        changed = evidence.files_changed
-        if (  # a different world, not a different way of counting
-            claimed is not None
-            and changed is not None
-            and ((claimed == 0) != (changed == 0) or claimed >= 2 * changed + 3)
-        ):
-            found.append(f"files: the agent reports {claimed} modified, {changed} changed")
+        if contradiction := _files_contradicted(block, evidence):
+            found.append(contradiction)
             score -= 0.3
         if failed_checks(evidence) and block.tests_status is TestsStatus.PASSING:
             score -= 0.3
-    score += 0.2 * (evidence.files_changed is not None) + 0.2 * bool(evidence.checks)
+    score += _measured_share(evidence)
     if question:
-        found.append(f"question to a person, nobody is there: {one_line(question)}")
-    return round(min(1.0, max(0.0, score)), 2), found
+        found.append(f"question to a person: {one_line(question)}")
+    return ClaimTrust(round(min(1.0, max(0.0, score)), 2), tuple(found))
+
+
+def _measured_share(evidence: Evidence) -> float:
+    """What is worth more because we counted and checked ourselves."""
+    share = 0.0
+    if evidence.files_changed is not None:
+        share += 0.2
+    if evidence.checks:
+        share += 0.2
+    return share
+
+
+def _is_measured(evidence: Evidence) -> bool:
+    counts = (evidence.files_changed, evidence.commits, evidence.tree, evidence.work_files)
+    measured = any(count is not None for count in counts)
+    return measured or evidence.checks is not None or bool(evidence.stories_passed)
+
+
+def _files_contradicted(block: StatusBlock, evidence: Evidence) -> str:
+    """Where claim and count are of a different world, not only counted in another way."""
+    claimed = block.files_modified
+    changed = evidence.files_changed
+    if claimed is None or changed is None:
+        return ""
+    only_one_is_zero = (claimed == 0) != (changed == 0)
+    if only_one_is_zero or claimed >= 2 * changed + 3:
+        return f"files: the agent reports {claimed} modified, {changed} changed"
+    return ""
 
 
 def _settled(result: Result, evidence: Evidence) -> Outcome:
@@ -126,18 +161,35 @@ def _settled(result: Result, evidence: Evidence) -> Outcome:
     end = result.end
     if end.interrupted:
         return Outcome.INTERRUPTED
-    if response.outcome in (Outcome.COMPLETED, Outcome.EMPTY):
+    if response.outcome is Outcome.COMPLETED:
+        return response.outcome
+    if end.ceiling:
+        return Outcome.LIMIT
+    if response.outcome is Outcome.EMPTY:
         return response.outcome
     if response.outcome is Outcome.DENIED:
         claimed = response.status.files_modified if response.status else None
         changed = claimed if evidence.files_changed is None else evidence.files_changed
         # Refused tools matter only if nothing came of the start.
         return Outcome.COMPLETED if changed else Outcome.DENIED
+    return _by_clock(result) or _by_work(response.outcome, evidence)
+
+
+def _by_clock(result: Result) -> Outcome | None:
+    """What it means that one of our clocks ended it; None where none did."""
+    response = result.heard
+    end = result.end
     if end.out_of_time:
         return Outcome.INTERRUPTED
     if end.timed_out:
         return Outcome.TIMEOUT
-    if end.stalled:
-        waited_for_api = response.retrying or not response.model_output
-        return Outcome.TRANSIENT if waited_for_api else Outcome.STALLED
-    return response.outcome
+    if not end.stalled:
+        return None
+    waited_for_api = response.retrying or not response.model_output
+    return Outcome.TRANSIENT if waited_for_api else Outcome.STALLED
+
+
+def _by_work(outcome: Outcome, evidence: Evidence) -> Outcome:
+    """Whatever its output is taken for: who changed files did start."""
+    has_worked = evidence.files_changed or evidence.commits
+    return Outcome.ERROR if outcome is Outcome.STARTUP_ERROR and has_worked else outcome

@@ -9,6 +9,8 @@ and also opens on an output decline.  Infrastructure endings never count, but pr
 closes HALF_OPEN.  A story that begins to wait for a person counts for the same error alone.
 """
 
+from typing import NamedTuple
+
 from msgspec.structs import replace
 
 from ralphloop.core.model import Circuit, Transition, Value
@@ -49,7 +51,11 @@ def step(state: BreakerState, seen: BreakerInput, policy: Policy) -> BreakerStat
         return state
     row_goes_on = seen.error == state.last_error and not seen.relieved
     is_unseen = seen.error is None and state.by_check and not (seen.checked or seen.relieved)
-    no_progress = 0 if seen.progress else state.no_progress + (not seen.waits)
+    no_progress = state.no_progress
+    if seen.progress:
+        no_progress = 0
+    elif not seen.waits:
+        no_progress += 1
     state = replace(state, no_progress=no_progress)
     if not (seen.infrastructure or is_unseen):  # nobody looked for an error there
         row = state.same_error + 1 if row_goes_on else 1
@@ -59,10 +65,10 @@ def step(state: BreakerState, seen: BreakerInput, policy: Policy) -> BreakerStat
             last_error=seen.error,
             by_check=seen.by_check,
         )
-    target, reason = _target(state, seen, policy)
-    if target is state.circuit:
+    target = _target(state, seen, policy)
+    if target.circuit is state.circuit:
         return state
-    return _move(state, target, reason, iteration=seen.iteration, at=seen.at)
+    return _move(state, target.circuit, target.reason, iteration=seen.iteration, at=seen.at)
 
 
 def cool_down(
@@ -103,34 +109,45 @@ def moves(before: BreakerState, after: BreakerState) -> tuple[Transition, ...]:
     return tuple(entry for entry in new if not entry.is_note)
 
 
-def _target(state: BreakerState, seen: BreakerInput, policy: Policy) -> tuple[Circuit, str]:
+class _Target(NamedTuple):
+    circuit: Circuit
+    reason: str = ""  # empty where it stays as it is
+
+
+def _target(state: BreakerState, seen: BreakerInput, policy: Policy) -> _Target:
+    """Where the circuit belongs after this iteration."""
     strict = policy.preset == "strict"
     if not seen.infrastructure and 0 < policy.same_error_threshold <= state.same_error:
-        return Circuit.OPEN, f"same error {state.same_error} times in a row: {state.last_error}"
+        words = f"same error {state.same_error} times in a row: {state.last_error}"
+        return _Target(Circuit.OPEN, words)
     if seen.waits and not seen.progress:
-        return state.circuit, ""
+        return _Target(state.circuit)
     if seen.output_declined and strict and not seen.progress:
-        return Circuit.OPEN, seen.output_declined
+        return _Target(Circuit.OPEN, seen.output_declined)
     if state.circuit is Circuit.HALF_OPEN:
         if seen.progress:
-            return Circuit.CLOSED, "progress was made"
-        return Circuit.OPEN, f"still no progress after {state.no_progress} iterations"
+            return _Target(Circuit.CLOSED, "progress was made")
+        words = f"still no progress after {state.no_progress} iterations"
+        return _Target(Circuit.OPEN, words)
     if 0 < policy.no_progress_threshold <= state.no_progress:
         reason = f"no progress in {state.no_progress} iterations in a row"
-        return (Circuit.OPEN if strict else Circuit.HALF_OPEN), reason
-    return state.circuit, ""
+        return _Target(Circuit.OPEN if strict else Circuit.HALF_OPEN, reason)
+    return _Target(state.circuit)
 
 
 def _move(
     state: BreakerState, target: Circuit, reason: str, *, iteration: int, at: float | None
 ) -> BreakerState:
     before = state.circuit
+    opened = state.opened_count
+    if target is Circuit.OPEN:
+        opened += 1
     entry = Transition(iteration=iteration, before=before, after=target, reason=reason, at=at)
     return replace(
         state,
         circuit=target,
         reason=reason,
         since=at,
-        opened_count=state.opened_count + (target is Circuit.OPEN),
+        opened_count=opened,
         history=(*state.history, entry)[-MAX_HISTORY:],
     )

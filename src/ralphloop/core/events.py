@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from ralphloop.core import Value, readable, snake_case
 from ralphloop.core.iteration import Iteration
-from ralphloop.core.model import CheckStatus, Circuit, ExitDecision
+from ralphloop.core.model import CheckStatus, Circuit, ExitDecision, RunLimit
 from ralphloop.core.totals import Expense, Windows, updated
 from ralphloop.text.durations import iso
 
@@ -106,7 +106,9 @@ class IterationFinished(Event, kw_only=True):
 
     @property
     def all_warnings(self) -> tuple[str, ...]:
-        return (*self.iteration.analysis.warnings, *self.warnings)
+        doubters = self.iteration.evidence.doubters
+        unheard = (f"{one.name} {one.unheard}" for one in doubters if one.unheard)
+        return (*self.iteration.analysis.warnings, *self.warnings, *dict.fromkeys(unheard))
 
     @property
     def checks(self) -> dict[str, CheckStatus]:
@@ -151,6 +153,17 @@ class StoryPassed(Event, kw_only=True):
     reasons: tuple[str, ...] = ()
 
 
+class StoryProposed(Event, kw_only=True):
+    """Somebody names something that is no story yet."""
+
+    proposal: str = ""  # its id
+    text: str = ""
+    origin: str = ""  # found, follow_up, comment
+    story: str = ""  # it came up at
+    by: str = ""
+    became: str = ""  # the story it was made into at once; empty: it waits for a person
+
+
 class StoryHeldBack(Event, kw_only=True):
     story: str = ""
     title: str = ""
@@ -175,6 +188,8 @@ class Landing(Event, kw_only=True):
     story: str = ""
     lane: int = 0
     ahead: int = 0  # others before it; 0: it is tried now
+    in_train: bool = False  # it is judged now, before its turn
+    on: tuple[str, ...] = ()  # on top of these, which are expected to land before it
 
 
 class LaneLeft(Event, kw_only=True):
@@ -249,6 +264,7 @@ class RequestAnswered(Event, kw_only=True):
 class RunFinished(Event, kw_only=True):
     decision: ExitDecision = ExitDecision.ERROR
     reasons: tuple[str, ...] = ()
+    limit: RunLimit | None = None  # that ended it
     exit_code: int = 0
     passed: int = 0
     total: int = 0

@@ -20,7 +20,7 @@ from ralphloop.text.plain import agreeing, counted
 from ralphloop.text.status_block import Status, TestsStatus
 
 _SAYS = "the agent says that all is done"
-_Rules = Iterator[tuple[ExitDecision, str]]
+_Rules = Iterator[Decision]
 
 
 def decide(state: RunState, story: StoryState, one: Assessment, *, was_open: bool) -> Decision:
@@ -31,8 +31,7 @@ def decide(state: RunState, story: StoryState, one: Assessment, *, was_open: boo
     after = state, story, one
     rules = chain(_broken(*after), _over(*after), _used_up(*after))
     if over := next(rules, None):
-        word, reason = over
-        return Decision(word=word, reasons=(reason,) if reason else ())
+        return over
     analysis = one.analysis
     count = one.analysis.indicators.count
     why = "the agent does not say that all is done"
@@ -49,34 +48,51 @@ def decide(state: RunState, story: StoryState, one: Assessment, *, was_open: boo
     return Decision(word=ExitDecision.CONTINUE, reasons=(why,))
 
 
+def _end(word: ExitDecision, reason: str) -> Decision:
+    return Decision(word=word, reasons=(reason,) if reason else ())
+
+
+def _why_it_did_not_start(one: Assessment) -> list[str]:
+    """The last start's own words, and what is known besides; empty where it said nothing."""
+    response = one.result.response
+    said = response.crash or response.reason
+    if not said:
+        return []
+    return [words.rstrip(".") for words in (said, *response.warnings[:1])]
+
+
 def _broken(state: RunState, story: StoryState, one: Assessment) -> _Rules:
     """What a further start would not change."""
     outcome = one.analysis.outcome
     if outcome is Outcome.FATAL and not one.evidence.fallback:
-        yield ExitDecision.ERROR, one.result.response.reason or "the agent cannot work"
+        yield _end(ExitDecision.ERROR, one.result.response.reason or "the agent cannot work")
     if outcome is Outcome.STARTUP_ERROR and state.startup_errors >= policy.STARTUP_ERRORS:
-        times = f"{state.startup_errors} times in a row"
-        yield ExitDecision.ERROR, f"the agent failed to start {times}"
-    if one.analysis.refused and story.refusals >= policy.REFUSALS:
+        words = f"the agent failed to start {state.startup_errors} times in a row"
+        yield _end(ExitDecision.ERROR, ": ".join([words, *_why_it_did_not_start(one)]))
+    if one.analysis.refused and story.attempt.refusals >= policy.REFUSALS:
         said = normalise_reply(story.reason)
-        others = (other for other in state.stories.values() if other.refusals >= policy.REFUSALS)
+        others = (
+            other for other in state.stories.values() if other.attempt.refusals >= policy.REFUSALS
+        )
         alike = sum(normalise_reply(other.reason) == said for other in others)
         if alike > 1 or one.evidence.stories.total is None or not _runnable(story, one):
             words = f"requests are refused before the model sees them: {story.reason}"
-            yield ExitDecision.ERROR, words
+            yield _end(ExitDecision.ERROR, words)
     if state.paid_failures >= policy.PAID_FAILURES:
         words = f"{state.paid_failures} paid starts in a row ended in infrastructure failures"
-        yield ExitDecision.ERROR, words
+        yield _end(ExitDecision.ERROR, words)
     if state.silent_stalls >= policy.SILENT_STALLS and not one.evidence.stories.others:
-        yield ExitDecision.ERROR, silent_words(state.silent_stalls)
+        yield _end(ExitDecision.ERROR, silent_words(state.silent_stalls))
     if state.breaker.circuit is Circuit.OPEN:
-        yield ExitDecision.CIRCUIT_OPEN, state.breaker.reason
+        yield _end(ExitDecision.CIRCUIT_OPEN, state.breaker.reason)
 
 
 def _runnable(story: StoryState, one: Assessment) -> int:
     """Open stories that may still be worked on after this iteration."""
     facts = one.evidence.stories
-    return facts.others_if_passed if one.passed else facts.others + (not story.is_apart)
+    if one.passed:
+        return facts.others_if_passed
+    return facts.others if story.is_apart else facts.others + 1
 
 
 def silent_words(stalls: int) -> str:
@@ -92,24 +108,25 @@ def _over(state: RunState, story: StoryState, one: Assessment) -> _Rules:
     left = one.evidence.open_stories
     if one.evidence.stories.total is None:
         if analysis.is_blocked and analysis.status:
-            yield ExitDecision.BLOCKED, analysis.status.recommendation or "the agent is blocked"
+            asks = analysis.status.recommendation or "the agent is blocked"
+            yield _end(ExitDecision.BLOCKED, asks)
     elif left and _runnable(story, one) <= 0 and not one.may_end_run:
         if waiting := sum(it.standing is Standing.BLOCKED for it in state.stories.values()):
             words = f"{counted(waiting, 'open story', 'waits')} for a person, none can run"
-            yield ExitDecision.BLOCKED, words
-        elif not story.saturated:  # that is said by its own rule
-            yield ExitDecision.NO_RUNNABLE_STORY, "no open story can run"
+            yield _end(ExitDecision.BLOCKED, words)
+        elif not story.attempt.saturated:  # that is said by its own rule
+            yield _end(ExitDecision.NO_RUNNABLE_STORY, "no open story can run")
     if analysis.says_nothing or _veto(one):
         return
     if one.may_end_run:
         rest = f", {counted(left, 'story', 'stays')} open" if left else ""
-        yield ExitDecision.PROJECT_COMPLETE, f"the passed task may end the run{rest}"
+        yield _end(ExitDecision.PROJECT_COMPLETE, f"the passed task may end the run{rest}")
     if one.policy.mode == "hook" and has_promise(one.result.response.final_text or ""):
-        yield ExitDecision.PROJECT_COMPLETE, "the completion promise was given"
+        yield _end(ExitDecision.PROJECT_COMPLETE, "the completion promise was given")
     enough = policy.MIN_INDICATORS if one.policy.exit_gate == "dual" else 0
     if analysis.exit_signal and analysis.indicators.count >= enough:
         signs = analysis.indicators.named or "none"
-        yield ExitDecision.PROJECT_COMPLETE, f"{_SAYS}; signs of it: {signs}"
+        yield _end(ExitDecision.PROJECT_COMPLETE, f"{_SAYS}; signs of it: {signs}")
 
 
 def _veto(one: Assessment) -> str | None:
@@ -132,14 +149,18 @@ def _veto(one: Assessment) -> str | None:
 def _used_up(state: RunState, story: StoryState, one: Assessment) -> _Rules:
     limits = one.policy.limits
     at = one.evidence.at or 0.0
-    if story.saturated and (one.evidence.stories.total is None or _runnable(story, one) <= 0):
+    if story.attempt.saturated and (
+        one.evidence.stories.total is None or _runnable(story, one) <= 0
+    ):
         row = one.policy.test_saturation
-        yield ExitDecision.TEST_SATURATION, f"{row} iterations in a row only worked on tests"
+        yield _end(ExitDecision.TEST_SATURATION, f"{row} iterations in a row only worked on tests")
     if one.policy.on_usage_limit == "stop" and not one.evidence.fallback:
         if one.analysis.outcome is Outcome.USAGE_LIMIT:
-            yield ExitDecision.USAGE_LIMIT, "the usage limit is reached"
-        full = too_full(state.quota, limits.reserve, agent=one.start.agent, at=at)
+            yield _end(ExitDecision.USAGE_LIMIT, "the usage limit is reached")
+        full = too_full(state.usage_windows, limits.reserve, agent=one.start.agent, at=at)
         if full:
-            yield ExitDecision.USAGE_LIMIT, reserve_words(full, limits.reserve, at)
+            yield _end(ExitDecision.USAGE_LIMIT, reserve_words(full, limits.reserve, at))
+    if one.result.end.ceiling == "run":  # a further start could not take a further step
+        yield _end(ExitDecision.BUDGET_EXHAUSTED, one.result.stopped_because)
     if over := policy.reached(limits, replace(one.totals, iterations=state.iterations), at):
-        yield over.word, over.reasons[0]
+        yield over

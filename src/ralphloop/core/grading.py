@@ -7,6 +7,7 @@ without the story and green with it, and nothing that is doubted or for a person
 from enum import StrEnum
 from typing import Literal
 
+from ralphloop.core import sentences
 from ralphloop.core.model import CheckResult, CheckStatus, Value
 from ralphloop.core.proof import Trial
 from ralphloop.text.plain import some
@@ -33,6 +34,8 @@ class Grade(StrEnum):
 # What follows where tests expect something else, or went with their code: at most `checked`, and
 # shown; it needs review; the agent is asked first.
 ChangedTests = Literal["show", "review", "ask"]
+# Whether an agent is asked, once, for a test of what its own tests run and never look at.
+AskForTests = Literal["auto", "off"]
 
 
 class Proof(Value, kw_only=True):
@@ -47,14 +50,23 @@ class Proof(Value, kw_only=True):
     turned_green: tuple[str, ...] = ()  # checks and named tests that were red before the run
     trial: Trial = Trial()
     changed_tests: ChangedTests = "show"
+    ask_for_tests: AskForTests = "off"
     doubts: tuple[str, ...] = ()  # found beside the tests: stories, settings, history, scripts
     challenged: tuple[str, ...] = ()  # what was put to the agent before
 
     @property
     def verify_turned_green(self) -> bool:
+        """Its own command was red before and is green; green at the second try proves nothing."""
         own = (check for check in self.checks if check.name == VERIFY)
-        is_green = any(check.status is CheckStatus.PASSED for check in own)
+        is_green = any(it.status is CheckStatus.PASSED and not it.flaky for it in own)
         return is_green and self.verify_was is CheckStatus.FAILED
+
+    @property
+    def is_work_ignored(self) -> bool:
+        """What made its own command green is in no commit."""
+        own = (check for check in self.checks if check.name == VERIFY)
+        has_need = not self.changed or any(it.needs_ignored for it in own)
+        return self.verify_turned_green and has_need
 
 
 class StoryVerdict(Value, kw_only=True):
@@ -94,17 +106,35 @@ def _judge_done(proof: Proof) -> StoryVerdict:
     asked = look_at if proof.changed_tests == "ask" else ()
     findings = (*proof.doubts, *trial.challenges, *asked)  # what the agent has to answer for
     known = {_key(finding) for finding in proof.challenged}  # was put to the agent before
+    known |= {
+        now
+        for now, before in zip(trial.challenges, trial.challenges_before, strict=True)
+        if before in known
+    }
     if any(_key(finding) not in known for finding in findings):
-        return _no(*(f"challenged: {finding}" for finding in findings), asked=findings)
+        return _no(*(f"{sentences.ASKED}{finding}" for finding in findings), asked=findings)
     if findings or (proof.changed_tests == "review" and look_at):
         return _yes(proof, Grade.NEEDS_REVIEW, *(findings or look_at))
-    return _graded(proof)
+    graded = _graded(proof)
+    if wanted := _wanted_test(proof, graded):
+        return _no(f"{sentences.ASKED}{wanted}", asked=(wanted,))
+    return graded
+
+
+def _wanted_test(proof: Proof, graded: StoryVerdict) -> str:
+    """What the agent is asked to test, once a story; empty where nothing is or it was asked."""
+    in_vain = proof.trial.mutation.in_vain
+    if proof.ask_for_tests == "off" or graded.grade is not Grade.CHECKED or not in_vain:
+        return ""
+    if any(finding.startswith(sentences.NO_TEST_NOTICES) for finding in proof.challenged):
+        return ""
+    return sentences.add_a_test(in_vain[0].words)
 
 
 def _shows_something(proof: Proof) -> bool:
     """Whether anything is green with a story without content that was not there without it."""
     trial = proof.trial
-    new_tests = trial.proven or trial.vacuous or trial.unloadable or trial.unseen
+    new_tests = (*trial.proven, *trial.reached, *trial.vacuous, *trial.unloadable, *trial.unseen)
     return proof.verify_turned_green or bool(proof.turned_green) or bool(new_tests)
 
 
@@ -129,38 +159,68 @@ def _graded(proof: Proof) -> StoryVerdict:
     if not green:
         return _yes(proof, Grade.CLAIMED, "no check could prove it")
     if not proof.changed:
-        if proof.verify_turned_green:
-            words = ("its own verify command was red and is green", "its work is in ignored files")
-            return _yes(proof, Grade.VERIFIED, *words)
+        if proof.is_work_ignored:
+            return _yes(proof, Grade.CHECKED, sentences.IGNORED_WORK)
         return _yes(proof, Grade.CHECKED, "already there before the story began, checks are green")
     if trial.look_at:
         return _yes(proof, Grade.CHECKED, f"look at: {some(trial.look_at, 1)}")
-    if proof.verify_turned_green and VERIFY not in trial.discounted:
-        return _yes(proof, Grade.VERIFIED, "its own verify command was red and is green")
-    if turned_green := [it for it in proof.turned_green if it not in trial.discounted]:
-        return _yes(proof, Grade.VERIFIED, f"was red, is green: {some(turned_green, 3)}")
-    if trial.proven:
-        return _yes(proof, Grade.VERIFIED, f"red without it: {some(trial.proven, 3)}")
+    if trial.peeking:
+        return _yes(proof, Grade.CHECKED, sentences.peeking(trial.peeking))
+    if trial.mutation.literal:
+        return _yes(proof, Grade.CHECKED, trial.mutation.reason)
+    if proven := _proven_by(proof):
+        return _yes(proof, Grade.VERIFIED, proven)
     return _yes(proof, Grade.CHECKED, f"{', '.join(green)} green", *_why_not_verified(proof))
+
+
+def _proven_by(proof: Proof) -> str:
+    """What proves a story whose checks are all green, in words; empty where nothing does."""
+    trial = proof.trial
+    is_own_work = proof.verify_turned_green and not proof.is_work_ignored
+    if is_own_work and VERIFY not in trial.discounted:
+        return sentences.VERIFY_PROVES
+    if turned_green := [it for it in proof.turned_green if it not in trial.discounted]:
+        return sentences.turned_green(turned_green)
+    if is_proven_by_behaviour(trial):
+        return sentences.proved_by(trial.proven)
+    # Where nobody knows what the old tests say, what the new ones notice is half of it.
+    is_noticed = trial.mutation.is_proof and not (trial.unjudged or trial.unsteady)
+    return trial.mutation.reason if is_noticed else ""
+
+
+def is_proven_by_behaviour(trial: Trial) -> bool:
+    """Whether a test fails without the story by what the code does, and passes with it.
+
+    One that only misses a name there shows that it reaches the story's code.
+    """
+    return bool(trial.proven)
 
 
 def _why_not_verified(proof: Proof) -> tuple[str, ...]:
     """What might have proven a story whose checks are all green, and does not."""
     trial = proof.trial
-    has_new = bool(trial.vacuous or trial.unloadable or trial.skipping or trial.unseen)
-    why = trial.remarks[:1] if has_new else ()
+    why = (trial.mutation.reason,) if trial.mutation.reason else trial.unproving[:1]
+    if trial.unjudged:
+        why = (sentences.unjudged(trial.unjudged),)
+    elif trial.unsteady:
+        why = (sentences.unsteady(trial.unsteady),)
+    if proof.is_work_ignored:
+        return (sentences.IGNORED_WORK,)
     if proof.verify_was is CheckStatus.PASSED:
         return (*why, "its own verify command was green before, too: that proves nothing")
+    if proof.verify_turned_green and sentences.VERIFY_GREEN_WITHOUT in proof.trial.untried:
+        return (*why, sentences.VERIFY_GREEN_WITHOUT)
     if proof.verify_turned_green:
         return (*why, "its own verify command is not green with the tests as they were")
-    if proof.verify_was is CheckStatus.NO_TESTS and not has_new:
-        return (*why, "the tests that its own verify command runs came with the story")
+    if proof.verify_was is CheckStatus.NO_TESTS and not why:
+        return ("the tests that its own verify command runs came with the story",)
     return why
 
 
 def _yes(proof: Proof, grade: Grade, *reasons: str) -> StoryVerdict:
     trial = proof.trial
-    told = {"look_at": trial.look_at, "remarks": (*trial.remarks, *trial.untried)}
+    remarks = (*trial.remarks, *trial.mutation.remarks, *trial.untried)
+    told = {"look_at": trial.look_at, "remarks": remarks}
     return StoryVerdict(passed=True, grade=grade, reasons=reasons, **told)
 
 

@@ -12,9 +12,13 @@ from ralphloop.core.policy import Policy, Share
 from ralphloop.core.run_state import (
     MAX_FAILURE_CHARS,
     Answer,
+    Attempt,
     RunState,
     Standing,
+    StoryNotes,
+    StoryProof,
     StoryState,
+    StoryTotals,
     VerifySeen,
 )
 from ralphloop.text.plain import counted, one_line, some
@@ -51,18 +55,21 @@ class MarkedByHand(Intervention, kw_only=True):
     def applied(self, state: RunState, policy: Policy) -> RunState:
         stories = {}
         for name, is_marked in self.marks.items():
-            standing = Standing.OPEN
-            grade = ""
-            reason = ""
-            if is_marked:
-                standing = Standing.PASSED
-                grade = str(Grade.BY_HAND)
-                reason = "marked by a person"
             known = state.story(name)
-            if is_marked:  # their word is the last one, also about what they sent back
-                known = replace(known, rejected=(), work="")
-            stories[name] = replace(known, standing=standing, grade=grade, reason=reason)
+            stories[name] = _passed_by_hand(known) if is_marked else _opened_by_hand(known)
         return state.with_stories(stories)
+
+
+def _passed_by_hand(story: StoryState) -> StoryState:
+    """Their word is the last one, also about what they sent back."""
+    proof = replace(story.proof, grade=str(Grade.BY_HAND), works_sent_back=(), work="")
+    return replace(story, standing=Standing.PASSED, reason="marked by a person", proof=proof)
+
+
+def _opened_by_hand(story: StoryState) -> StoryState:
+    """Only the mark went: what counts against the story still does, nobody spoke about it."""
+    proof = replace(story.proof, grade="")
+    return replace(story, standing=Standing.OPEN, reason="", proof=proof)
 
 
 class Reopened(Intervention, kw_only=True):
@@ -75,16 +82,24 @@ class Reopened(Intervention, kw_only=True):
         for name, story in state.stories.items():
             if self.waiting_only and story.standing is Standing.SET_ASIDE:
                 continue
-            share = story.share if self.waiting_only else Share()  # of a new session's limits
-            change: dict[str, object] = {"saturated": False, "share": share}
-            if story.standing is Standing.PASSED:
-                change["asked"] = ()  # a person has seen what it took away
-            elif story.standing is not Standing.OPEN:
-                change |= {"attempts": 0, "refusals": 0, "second_chance": False}
-            if story.standing is Standing.BLOCKED:
-                change["standing"] = Standing.OPEN
-            stories[name] = replace(story, **change)
+            stories[name] = self._opened(story)
         return state.with_stories(stories)
+
+    def _opened(self, story: StoryState) -> StoryState:
+        # A share is of the limits, and a new session has its own.
+        share = story.attempt.share if self.waiting_only else Share()
+        if story.standing in (Standing.BLOCKED, Standing.SET_ASIDE):
+            # Its streak goes on: nobody touched its work.
+            story = replace(story, attempt=Attempt(share=share))
+        else:
+            # It is not begun anew: nothing kept it from being worked on.
+            attempt = replace(story.attempt, saturated=False, share=share)
+            story = replace(story, attempt=attempt)
+        if story.standing is Standing.PASSED:  # a person has seen what it took away
+            return replace(story, proof=replace(story.proof, asked=()))
+        if story.standing is Standing.BLOCKED:
+            return replace(story, standing=Standing.OPEN)
+        return story
 
 
 class PassTakenBack(Intervention, kw_only=True):
@@ -96,13 +111,16 @@ class PassTakenBack(Intervention, kw_only=True):
         stories = {}
         for name, why in self.reasons.items():
             was = state.story(name)
+            paid = was.totals
+            # What upheld it is gone, so nothing is known but what a person sent back and what was
+            # paid: failed attempts were those of other work.
             stories[name] = StoryState(
                 reason=why,
-                findings=(why,),
-                iterations=was.iterations,
-                rejected=was.rejected,
-                cost_usd=was.cost_usd,
-                unpriced=was.unpriced,
+                notes=StoryNotes(findings=(why,)),
+                proof=StoryProof(works_sent_back=was.proof.works_sent_back),
+                totals=StoryTotals(
+                    iterations=paid.iterations, cost_usd=paid.cost_usd, unpriced=paid.unpriced
+                ),
             )
         return state.with_stories(stories)
 
@@ -113,11 +131,14 @@ class PassKeptByPerson(Intervention, kw_only=True, tag="vouched"):
     stories: tuple[str, ...]
 
     def applied(self, state: RunState, policy: Policy) -> RunState:
-        known = {name: state.story(name) for name in self.stories}
-        return state.with_stories({n: replace(it, commitless=True) for n, it in known.items()})
+        stories = {}
+        for name in self.stories:
+            known = state.story(name)
+            stories[name] = replace(known, proof=replace(known.proof, commitless=True))
+        return state.with_stories(stories)
 
 
-class OfStory(Intervention, kw_only=True):
+class StoryIntervention(Intervention, kw_only=True):
     story: str
 
     def applied(self, state: RunState, policy: Policy) -> RunState:
@@ -127,19 +148,22 @@ class OfStory(Intervention, kw_only=True):
         raise NotImplementedError
 
 
-class StoryMoved(OfStory, kw_only=True):
+class StoryMoved(StoryIntervention, kw_only=True):
     """A person set a story aside, or opened it again."""
 
     aside: str = ""  # why; empty: it is open again
 
     def after(self, story: StoryState) -> StoryState:
-        standing = Standing.SET_ASIDE if self.aside else Standing.OPEN
-        chance = bool(self.aside)
-        fresh = {"attempts": 0, "saturated": False, "share": Share(), "refusals": 0}
-        return replace(story, **fresh, standing=standing, second_chance=chance, reason=self.aside)
+        # Its streak goes on: its work is where it was.
+        return replace(
+            story,
+            standing=Standing.SET_ASIDE if self.aside else Standing.OPEN,
+            reason=self.aside,
+            attempt=Attempt(second_chance=bool(self.aside)),
+        )
 
 
-class Spoken(OfStory, kw_only=True):
+class PersonFeedback(StoryIntervention, kw_only=True):
     """A person's words about a story: what was tried without them says nothing now."""
 
     at: float | None = None
@@ -153,7 +177,7 @@ class Spoken(OfStory, kw_only=True):
         return replace(state, breaker=fresh)
 
 
-class Answered(Spoken, kw_only=True):
+class Answered(PersonFeedback, kw_only=True):
     """A person answered what a story waits for, or told more about it."""
 
     text: str
@@ -163,7 +187,7 @@ class Answered(Spoken, kw_only=True):
         return story.taken_up(Answer(text=self.text, question=question))
 
 
-class StoryRejected(Spoken, kw_only=True, tag="sent_back"):
+class StoryRejected(PersonFeedback, kw_only=True, tag="sent_back"):  # as journals have it
     """A person looked at a passed story and wants it done again; its commits are taken out."""
 
     why: str
@@ -175,29 +199,51 @@ class StoryRejected(Spoken, kw_only=True, tag="sent_back"):
         if self.kept:
             words += f"\n\nThe earlier attempt is out of the branch and kept: git show {self.kept}"
         # All that was its own, and what its commits held: some may stand in another's commit.
-        works = filter(None, (story.work, self.work))
-        rejected = tuple(dict.fromkeys((*story.rejected, *works)))
-        story = replace(story, rejected=rejected[-_MOST_REJECTED:], work="")
-        if self.kept or not story.left_tree:  # else its work still lies in the work tree
-            story = replace(story, start_tree="", start_head="", left_tree="")
-        fresh = replace(story, challenged=(), commitless=False, commit="")
-        return fresh.taken_up(Answer(text=words))
+        works = filter(None, (story.proof.work, self.work))
+        sent_back = tuple(dict.fromkeys((*story.proof.works_sent_back, *works)))
+        # What it took from the list stays asked: nobody said anything about that.
+        proof = StoryProof(works_sent_back=sent_back[-_MOST_REJECTED:], asked=story.proof.asked)
+        base = story.base
+        if self.kept or not base.left_tree:  # else its work still lies in the work tree
+            base = base.moved()
+        return replace(story, proof=proof, base=base).taken_up(Answer(text=words))
 
 
-class Accepted(OfStory, kw_only=True):
+class RejectionTakenBack(StoryIntervention, kw_only=True):
+    """A person has second thoughts about a story they sent back: it stands as it stood before."""
+
+    before: StoryState
+
+    def after(self, story: StoryState) -> StoryState:
+        return self.before
+
+
+class Accepted(StoryIntervention, kw_only=True):
     """A person looked at a story and takes it; what they had sent back may then pass as it is."""
 
     def after(self, story: StoryState) -> StoryState:
-        if not story.is_rejected_again:
-            return replace(story, accepted=True)
-        others = tuple(work for work in story.rejected if work != story.work)
+        if not story.is_same_as_sent_back:
+            return replace(story, proof=replace(story.proof, accepted=True))
+        others = tuple(work for work in story.proof.works_sent_back if work != story.proof.work)
         told = "A person looked at this change again and takes it as it is. Report it as done."
-        # One that was set aside comes back with its work.
-        fresh = {"attempts": 0, "second_chance": False, "findings": (told,)}
-        return replace(story, rejected=others, **fresh)
+        # One that was set aside comes back with its work.  It is not begun anew: what is left to
+        # do is to call it done, and its share and its streak are of the same work.
+        return replace(
+            story,
+            proof=replace(story.proof, works_sent_back=others),
+            attempt=replace(story.attempt, failed=0, second_chance=False),
+            notes=replace(story.notes, findings=(told,)),
+        )
 
 
-class SecondChance(OfStory, kw_only=True):
+class AcceptanceTakenBack(StoryIntervention, kw_only=True):
+    """A person has second thoughts about a story they took: it waits for their eyes again."""
+
+    def after(self, story: StoryState) -> StoryState:
+        return replace(story, proof=replace(story.proof, accepted=False))
+
+
+class SecondChance(StoryIntervention, kw_only=True):
     """Open once more; what was put back is its own work and not where it begins."""
 
     told: str = ""  # what became of what it left behind, for its prompt
@@ -206,15 +252,17 @@ class SecondChance(OfStory, kw_only=True):
     left: str = ""  # the work tree after that
 
     def after(self, story: StoryState) -> StoryState:
-        fresh = {"standing": Standing.OPEN, "attempts": 0, "saturated": False, "share": Share()}
-        story = replace(story, **fresh, second_chance=True)
+        # A request that is refused is no matter of chances, and its streak is of the same work.
+        attempt = Attempt(second_chance=True, refusals=story.attempt.refusals)
+        story = replace(story, standing=Standing.OPEN, attempt=attempt)
         if not self.told:
             return story
-        began = {"start_tree": self.tree, "start_head": self.head, "left_tree": self.left}
-        return replace(story, **began, findings=(self.told, *story.findings))
+        base = story.base.moved(self.tree, self.head, self.left)
+        findings = (self.told, *story.notes.findings)
+        return replace(story, base=base, notes=replace(story.notes, findings=findings))
 
 
-class OthersWorked(OfStory, kw_only=True):
+class OthersWorked(StoryIntervention, kw_only=True):
     """Something else changed the work tree since a story's last start: none of that is its own."""
 
     tree: str  # what stands without the story now
@@ -222,61 +270,63 @@ class OthersWorked(OfStory, kw_only=True):
     left: str  # the work tree as it is, with what is the story's own
 
     def after(self, story: StoryState) -> StoryState:
-        return replace(
-            story,
-            start_tree=self.tree,
-            start_head=self.head,
-            left_tree=self.left,
-            verify_again=story.verify_before is not None,
-        )
+        base = story.base.moved(self.tree, self.head, self.left)
+        is_known = base.verify_before is not None
+        return replace(story, base=replace(base, verify_again=is_known))
 
 
-class VerifyRan(OfStory, kw_only=True):
+class VerifyRan(StoryIntervention, kw_only=True):
     """A story's own command, run before its first start, and again once others have worked."""
 
     seen: VerifySeen | None  # None: what it shows now may be the story's own doing
 
     def after(self, story: StoryState) -> StoryState:
-        return replace(story, verify_before=self.seen, verify_again=False)
+        base = replace(story.base, verify_before=self.seen, verify_again=False)
+        return replace(story, base=base)
 
 
-class TakenIntoLane(OfStory, kw_only=True):
+class TakenIntoLane(StoryIntervention, kw_only=True):
     """A story is worked on in a fresh work tree: what it began with elsewhere is not there."""
 
     tree: str = ""  # where it begins now; empty: with its next start
     head: str = ""
 
     def after(self, story: StoryState) -> StoryState:
-        began = {"start_tree": self.tree, "start_head": self.head, "left_tree": ""}
-        return replace(story, **began, trail=())
+        # Trees of elsewhere are no trail here; that it was not called done is as true as before.
+        streak = replace(story.streak, trail=())
+        return replace(story, base=story.base.moved(self.tree, self.head), streak=streak)
 
 
-class PutOntoLanded(OfStory, kw_only=True):
+class PutOntoLanded(StoryIntervention, kw_only=True):
     """The work of a story stands on what has landed since, and does not fit everywhere."""
 
     told: str  # to the agent: what is in conflict, and what to do
 
     def after(self, story: StoryState) -> StoryState:
-        if any(self.told in finding for finding in story.findings):
+        if any(self.told in finding for finding in story.notes.findings):
             return story  # when it was sent back
-        return replace(story, findings=(self.told, *story.findings))
+        findings = (self.told, *story.notes.findings)
+        return replace(story, notes=replace(story.notes, findings=findings))
 
 
-class LeftoversSaved(OfStory, kw_only=True):
+class LeftoversSaved(StoryIntervention, kw_only=True):
     ref: str
     files: tuple[str, ...] = ()  # what went from the work tree: a person's may be among them
     left: str = ""  # the work tree after that
 
     def after(self, story: StoryState) -> StoryState:
-        kept = f"kept: {some(self.files)}"
-        is_news = self.files and not story.reason.endswith(kept)  # done twice, it is said once
-        reason = "; ".join(filter(None, (story.reason, kept if is_news else "")))
-        began = story.start_tree if self.left else ""
-        found = {"saved_ref": self.ref, "start_tree": began, "left_tree": self.left}
-        return replace(story, **found, reason=reason)
+        reason = story.reason
+        is_done_again = story.base.saved_ref == self.ref  # then it was said before
+        if self.files and not is_done_again:
+            kept = f"kept: {some(self.files)}"
+            reason = f"{reason}; {kept}" if reason else kept
+        began = story.base.start_tree if self.left else ""
+        # Its head stays: it says what was committed since, wherever the leftovers are.
+        base = replace(story.base, saved_ref=self.ref, start_tree=began, left_tree=self.left)
+        return replace(story, base=base, reason=reason)
 
 
-class Committed(OfStory, kw_only=True):
+class Committed(StoryIntervention, kw_only=True):
     """A story's commit was made, or there was nothing to commit."""
 
     notes: tuple[str, ...] = ()
@@ -286,18 +336,20 @@ class Committed(OfStory, kw_only=True):
     iteration: int = 0  # it was made for
 
     def applied(self, state: RunState, policy: Policy) -> RunState:
-        commits = state.commits + (not self.commitless)
-        return replace(super().applied(state, policy), refused=0, commits=commits)
+        state = replace(super().applied(state, policy), refused=0)
+        if self.commitless:
+            return state
+        return replace(state, commits=state.commits + 1)
 
     def after(self, story: StoryState) -> StoryState:
         reason = "; ".join(filter(None, (self.differs, story.reason, *self.notes)))
-        grade = str(Grade.NEEDS_REVIEW) if self.differs else story.grade
-        return replace(
-            story, reason=reason, grade=grade, commitless=self.commitless, commit=self.commit
-        )
+        proof = replace(story.proof, commitless=self.commitless, commit=self.commit)
+        if self.differs:
+            proof = replace(proof, grade=str(Grade.NEEDS_REVIEW))
+        return replace(story, reason=reason, proof=proof)
 
 
-class CommitRefused(OfStory, kw_only=True):
+class CommitRefused(StoryIntervention, kw_only=True):
     """What could not be committed has not passed: the agent gets the message.  A second story in a
     row that is set aside for it opens the circuit."""
 
@@ -312,14 +364,12 @@ class CommitRefused(OfStory, kw_only=True):
         story = replace(
             story,
             standing=Standing.OPEN,
-            grade="",
-            attempts=story.attempts + 1,
-            failed=story.failed + 1,
-            failure=self.failure[-MAX_FAILURE_CHARS:],
             reason=one_line(self.failure, 160),
-        )
-        if 0 < policy.limits.max_attempts <= story.attempts:
-            words = f"{counted(story.attempts, 'attempt')} failed"
+            proof=replace(story.proof, grade=""),
+            notes=replace(story.notes, failure=self.failure[-MAX_FAILURE_CHARS:]),
+        ).with_failed_attempt()
+        if 0 < policy.limits.max_attempts <= story.attempt.failed:
+            words = f"{counted(story.attempt.failed, 'attempt')} failed"
             story = story.put_aside(words, others=self.others)
         state = state.with_stories({self.story: story})
         if story.standing is not Standing.SET_ASIDE:
@@ -332,7 +382,11 @@ class CommitRefused(OfStory, kw_only=True):
         return replace(state, breaker=opened)  # no third one could be committed, so stop paying
 
 
-_KINDS = (*Intervention.__subclasses__(), *OfStory.__subclasses__(), *Spoken.__subclasses__())
+_KINDS = (
+    *Intervention.__subclasses__(),
+    *StoryIntervention.__subclasses__(),
+    *PersonFeedback.__subclasses__(),
+)
 if TYPE_CHECKING:
     AnyIntervention = Intervention
 else:  # what the journal reads one as, by its kind

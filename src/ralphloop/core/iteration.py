@@ -87,6 +87,7 @@ class LearningShare(Value, kw_only=True):
 
 class LearnedPart(Value, kw_only=True):
     text: str = ""
+    invited: str = ""  # how the agent is asked for what it learns
     share: LearningShare = LearningShare()
 
 

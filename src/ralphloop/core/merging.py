@@ -9,6 +9,7 @@ Where the sides do not fit, the path stays as it landed, and the conflict says o
 no side is dropped without a word.  Paths are bytes, as git has them.
 """
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 
@@ -21,7 +22,7 @@ SUBMODULE = "160000"
 
 class ConflictKind(StrEnum):
     TEXT = "text"
-    ADDED_LINES = "added lines"  # both added lines at one place, and changed none
+    ADDED_LINES = "added lines"  # both added lines at one place, some of them the same
     BOTH_ADDED = "both added"  # one file, of different text
     BINARY = "binary"
     CHANGED_DELETED = "changed/deleted"  # landed: changed, own: deleted
@@ -38,6 +39,70 @@ class ConflictKind(StrEnum):
     def has_markers(self) -> bool:
         """Whether both sides can stand in one file, between conflict markers."""
         return self in (ConflictKind.TEXT, ConflictKind.ADDED_LINES, ConflictKind.BOTH_ADDED)
+
+
+MARKER_SIZE = 113  # of the markers in what `take_both` reads: no line of a file looks like them
+_MARKER = re.compile(rb"([<|=>])\1{%d}(?:[ \r\n]|$)" % (MARKER_SIZE - 1))
+_WORD = re.compile(rb"\w+")
+_ABOUT_THE_NEXT_LINE = (b"@", b"#[", b"[")  # a line before what is added, such as `@Test`
+
+
+class Additions(Value, kw_only=True):
+    """Both sides of a file at the places where they meet."""
+
+    text: bytes  # with both, what landed first
+    only_added: bool  # neither side changed or removed a line there
+    same: tuple[bytes, ...] = ()  # lines that both added, and that stand for something of its own
+
+
+def take_both(shown: bytes) -> Additions:
+    """A file with the lines of both sides wherever they meet.
+
+    `shown` has both between markers of that size, and what was there before, as `git merge-file
+    --diff3` writes them.
+    """
+    taken: list[bytes] = []
+    same: list[bytes] = []
+    sides: dict[bytes, list[bytes]] = {}
+    part = b""  # the marker that we are behind; empty: no conflict
+    only_added = True
+    for line in shown.splitlines(keepends=True):
+        marker = line[:1]
+        if not _MARKER.match(line):
+            if part:
+                sides[part].append(line)
+            else:
+                taken.append(line)
+        elif marker == b">":
+            landed = sides[b"<"]
+            own = sides[b"="]
+            taken += [*landed, *own]
+            same += _outstanding(landed) & _outstanding(own)
+            only_added = only_added and not sides[b"|"]
+            part = b""
+        else:
+            if marker == b"<":
+                sides = {b"<": [], b"|": [], b"=": []}
+            part = marker
+    return Additions(text=b"".join(taken), only_added=only_added, same=tuple(same))
+
+
+def _outstanding(lines: Iterable[bytes]) -> set[bytes]:
+    """Those lines that name something: two of them would be one too many.
+
+    They are the ones that are indented least, unless they are a bracket, a single word or about
+    the line behind them; a heading is one even as a single word.
+    """
+    filled = [line.rstrip() for line in lines if line.strip()]
+    least = min((len(line) - len(line.lstrip()) for line in filled), default=0)
+    found = set()
+    for line in filled:
+        text = line[least:]
+        if text[:1].isspace() or text.startswith(_ABOUT_THE_NEXT_LINE):
+            continue
+        if text.startswith(b"#") or len(_WORD.findall(text)) > 1:
+            found.add(text)
+    return found
 
 
 class Entry(Value, kw_only=True):

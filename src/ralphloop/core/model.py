@@ -12,6 +12,7 @@ from typing import Literal, Self
 import msgspec
 
 from ralphloop.core import Value as Value  # noqa: PLC0414
+from ralphloop.core.criteria import CriterionEvidence
 from ralphloop.core.proof import CheckResult as CheckResult  # noqa: PLC0414 - a home for them too
 from ralphloop.core.proof import CheckStatus as CheckStatus  # noqa: PLC0414
 from ralphloop.core.proof import Trial
@@ -20,6 +21,7 @@ from ralphloop.core.totals import Totals, Windows
 from ralphloop.core.totals import Usage as Usage  # noqa: PLC0414
 from ralphloop.text.status_block import Status, StatusBlock
 
+Ceiling = Literal["", "start", "run"]
 OutputFormat = Literal["text", "json", "json_array", "jsonl"]
 
 
@@ -58,7 +60,6 @@ _IN_WORDS = {
     Outcome.STALLED: "silent",
     Outcome.STARTUP_ERROR: "did not start",
 }
-CRASHED = "crashed: "  # how the reason of a start begins whose agent gave up by itself
 _INFRASTRUCTURE = frozenset("usage_limit transient fatal interrupted killed startup_error".split())
 
 
@@ -76,6 +77,16 @@ class ExitDecision(StrEnum):
     INTERRUPTED = "interrupted"
     NO_RUNNABLE_STORY = "no_runnable_story"
     ERROR = "error"
+
+
+class RunLimit(StrEnum):
+    """A limit of a whole run, by the name of its setting."""
+
+    ITERATIONS = "max_iterations"
+    COST = "max_cost_usd"
+    TOKENS = "max_tokens"
+    TIME = "max_time"
+    UNTIL = "until"
 
 
 class Circuit(StrEnum):
@@ -101,6 +112,7 @@ class Story(Value, kw_only=True):
     exit_signal: bool = False  # tasks files: passing this one may end the run
     about_tests: bool = False
     touches: tuple[str, ...] = ()  # path patterns it is expected to change
+    machine: tuple[str, ...] = ()  # what a machine has to have that works on it, such as gpu
 
 
 class StoryList(Value, kw_only=True):
@@ -161,6 +173,7 @@ class Response(Value, kw_only=True):
     format: OutputFormat = "text"
     outcome: Outcome
     reason: str = ""  # why this outcome, one line
+    crash: str = ""  # what the agent crashed of; empty where it did not give up by itself
     status: StatusBlock | None = None
     status_is_final: bool = False  # the block stands in the final message
     final_text: str | None = None  # last result's text; None: the stream ended without one
@@ -176,11 +189,6 @@ class Response(Value, kw_only=True):
     model_output: bool = False  # the model answered at all, so it was paid for
     retrying: bool = False  # the last event was a retry
     warnings: tuple[str, ...] = ()
-
-    @property
-    def crash(self) -> str:
-        """What the agent crashed of; empty where it did not."""
-        return self.reason.removeprefix(CRASHED) if self.reason.startswith(CRASHED) else ""
 
     @property
     def final_words(self) -> str:
@@ -223,6 +231,15 @@ class LandingConflict(Value, kw_only=True):
     others: tuple[str, ...] = ()  # the stories that landed since it began
 
 
+class DoubterAsked(Value, kw_only=True):
+    """A command or an agent that was asked what it doubts, and what asking it used."""
+
+    name: str
+    doubted: bool = False
+    unheard: str = ""  # why nothing was heard of it
+    usage: Usage = Usage()
+
+
 class Evidence(Value, kw_only=True):
     """What we measured after an iteration; None means nobody could measure it, or has yet."""
 
@@ -241,9 +258,12 @@ class Evidence(Value, kw_only=True):
     doubts: tuple[str, ...] | None = None  # what it did to stories, settings, history, scripts
     work: str = ""  # what the story's own change is known by; empty: none, or nobody knows
     trial: Trial | None = None  # what its tests say crosswise
+    criteria: tuple[CriterionEvidence, ...] = ()  # what shows that each one is met
     checked_tree: str = ""  # as it was when all of that was found out
     left_tree: str = ""  # as it was when everything had run; empty: as the agent left it
     opinions: tuple[str, ...] | None = None  # what commands that may only doubt have said
+    reviewed: Usage = Usage()  # what agents among them used
+    doubters: tuple[DoubterAsked, ...] = ()  # each of them, every time it was asked
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran
     unfinished: str = ""  # why nothing can be judged: a merge half done, work that is elsewhere
     returned: LandingConflict | None = None  # it goes back to its lane
@@ -268,11 +288,12 @@ class ProcessEnd(Value, kw_only=True):
     stalled: bool = False
     interrupted: bool = False  # a person asked us to stop
     out_of_time: bool = False  # the run's time was over
+    ceiling: Ceiling = ""  # which one it met while it ran: of a single start, or of the run
     duration_s: float = 0.0
 
 
 class StuckPattern(Value, kw_only=True):
-    name: str  # same_error, same_reply, alternation, state_revisit, output_decline
+    name: str  # a row of `core.progress._STUCK_SIGNS`, or output_decline
     detail: str
 
 
@@ -319,6 +340,7 @@ class Analysis(Value, kw_only=True):
     outcome: Outcome = Outcome.COMPLETED
     status: StatusBlock | None = None
     exit_signal: bool = False
+    capped: bool = False  # our own ceiling ended it
     refused: bool = False  # nobody took the request: no model ever saw it
     story_claimed: bool = False
     already_done: bool = False  # the agent says the work was there before it began
@@ -354,6 +376,7 @@ class Analysis(Value, kw_only=True):
 class Decision(Value, kw_only=True):
     word: ExitDecision
     reasons: tuple[str, ...] = ()
+    limit: RunLimit | None = None  # that is used up, or would be
 
     @property
     def sentence(self) -> str:

@@ -5,16 +5,30 @@ comes first, stories without one last, then file order.
 """
 
 import re
-from collections.abc import Collection, Iterable
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection
+from enum import StrEnum
+from functools import lru_cache
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
-from ralphloop.core.model import Decision, ExitDecision, Story, StoryFacts, StoryList, Value
+from ralphloop.core.model import (
+    Decision,
+    ExitDecision,
+    RunLimit,
+    Story,
+    StoryFacts,
+    StoryList,
+    Value,
+)
 from ralphloop.core.policy import Limits
 from ralphloop.core.run_state import Standing, States, state_of
 from ralphloop.core.totals import Expense, Totals
 from ralphloop.text.plain import counted
-from ralphloop.text.status_block import StatusBlock
+from ralphloop.text.status_block import StatusBlock, advice_of
 
 _LIMITS = (ExitDecision.MAX_ITERATIONS, ExitDecision.BUDGET_EXHAUSTED, ExitDecision.USAGE_LIMIT)
 IDLE = Decision(word=ExitDecision.NO_RUNNABLE_STORY)  # nothing can be worked on
@@ -38,18 +52,51 @@ def rank(story: Story) -> tuple[bool, int | float, int]:
 
 def choose(stories: StoryList, states: States, *, only: str | None = None) -> Story | None:
     """Dependency-ready, by priority, by file order; then stories set aside, once more each."""
-    return next(iter(assign(stories, states, room=1, only=only).starts), None)
+    return next(iter(who_starts(stories, states, room=1, only=only)), None)
 
 
 MOST_RETURNS = 2  # from landing; then a story waits until it is alone
-BUSY = "every lane is busy"
+
+
+class WaitsFor(StrEnum):
+    """What a story that could be worked on waits for."""
+
+    LANE = "lane"  # every one is busy
+    COLLISION = "collision"  # another story is expected to change the same files
+    ANOTHER_ALONE = "another_alone"  # another story came back too often: nothing runs beside it
+    BEING_ALONE = "being_alone"  # it came back too often itself
+    LIMITS = "limits"  # of the whole run: a lane is free, and no more may be paid for at once
+    STORIES = "stories"  # it depends on them
+
+
+class StoryWait(Value, kw_only=True):
+    """Why a story does not start now, and because of which other one."""
+
+    waits_for: WaitsFor = WaitsFor.LANE
+    other: str = ""  # by name; several in words
+
+    @property
+    def words(self) -> str:
+        match self.waits_for:
+            case WaitsFor.LANE:
+                return "every lane is busy"
+            case WaitsFor.COLLISION:
+                return f"it may collide with {self.other}"
+            case WaitsFor.ANOTHER_ALONE:
+                return f"{self.other} is worked on alone, after it came back from landing twice"
+            case WaitsFor.BEING_ALONE:
+                return "it came back from landing twice: it waits until it is alone"
+            case WaitsFor.LIMITS:
+                return "no more at once within the limits"
+            case WaitsFor.STORIES:
+                return f"it needs {self.other} first"
 
 
 class Plan(Value, kw_only=True):
     """What starts now beside what is in flight, and what waits, each with the reason."""
 
     starts: tuple[Story, ...] = ()
-    waits: dict[str, str] = msgspec.field(default_factory=dict)
+    waits: dict[str, StoryWait] = msgspec.field(default_factory=dict)
 
 
 def assign(
@@ -60,60 +107,174 @@ def assign(
     room: int,
     only: str | None = None,
 ) -> Plan:
+    """Who starts in which order where `room` more can, and why each of the others waits."""
+    candidates = _candidates(stories, states, flying, only)
+    in_flight = candidates.in_flight
+    starts = _start_in_order(candidates.fresh, in_flight, states, room)
+    started = {story.id for story in starts}
+    waits = {it.id: in_flight.wait_of(it) for it in candidates.fresh if it.id not in started}
+    return Plan(starts=tuple(starts), waits=waits)
+
+
+def who_starts(
+    stories: StoryList,
+    states: States,
+    *,
+    flying: Collection[str] = (),
+    room: int,
+    only: str | None = None,
+) -> tuple[Story, ...]:
     """Who starts in which order where `room` more can; a story is never in two lanes.
 
     One that rewrote history comes first: its work must not go into another story's commit.  What
     may collide with a story in flight comes after the rest; one that came back twice waits until
     nothing else is, and then nothing else starts.
     """
-    known = {story.id: state_of(states, story.id) for story in stories.stories}
-    able = [s for s in ready(stories, unavailable=flying) if only in (None, s.id)]
-    waiting = [s for s in able if known[s.id].standing is not Standing.BLOCKED]
-    fresh = [s for s in waiting if known[s.id].standing is not Standing.SET_ASIDE]
+    candidates = _candidates(stories, states, flying, only)
+    return tuple(_start_in_order(candidates.fresh, candidates.in_flight, states, room))
+
+
+class _Candidates(NamedTuple):
+    fresh: list[Story]  # who could start, in order
+    in_flight: "InFlight"
+
+
+def _candidates(
+    stories: StoryList, states: States, flying: Collection[str], only: str | None
+) -> _Candidates:
+    """Who could start, and beside whom."""
+    away = frozenset(flying)
+    able = [it for it in ready(stories, unavailable=away) if only in (None, it.id)]
+    fresh = [it for it in able if state_of(states, it.id).standing in _CAN_START]
+    if not (fresh or away):
+        aside = (it for it in able if state_of(states, it.id).has_a_chance)
+        fresh = list(islice(aside, 1))
+    in_flight = InFlight(states)
+    for story in stories.stories:
+        if story.id in away:
+            in_flight.add(story)
+    return _Candidates(fresh, in_flight)
+
+
+_CAN_START = (Standing.OPEN, Standing.PASSED)  # passed: a person took the mark away
+
+
+class _Candidate(NamedTuple):
+    """Who is next; compared in this order."""
+
+    is_ordinary: bool  # it rewrote no history
+    may_collide: bool
+    rank: int
+    story: Story
+
+
+def _start_in_order(
+    fresh: list[Story], in_flight: "InFlight", states: States, room: int
+) -> list[Story]:
+    """Who starts where so many more can; each is in flight from then on."""
     starts = list[Story]()
-    there = [s for s in stories.stories if s.id in flying]
-    if not (fresh or flying):
-        fresh = [s for s in waiting if known[s.id].has_a_chance][:1]
-    while len(starts) < room:
-        free = [one for one in fresh if not _must_wait(one, there, states)]
-        if not free:
-            break
-        story = min(free, key=lambda s: (not known[s.id].lost, bool(collides(s, there, states))))
-        fresh.remove(story)
-        there.append(story)
-        starts.append(story)
-    waits = {}
-    for story in fresh:
-        other = collides(story, there, states)
-        busy = f"it may collide with {other}" if other else BUSY
-        waits[story.id] = _must_wait(story, there, states) or busy
-    return Plan(starts=tuple(starts), waits=waits)
+    queue = list[_Candidate]()
+    for number, story in enumerate(fresh):
+        lost = state_of(states, story.id).base.lost
+        queue.append(_Candidate(not lost, False, number, story))
+    heapify(queue)
+    while queue and len(starts) < room:
+        first = heappop(queue)
+        if in_flight.must_wait(first.story) is not None:
+            continue
+        # Whom one meets is looked up when its turn comes; then it may be another's turn.
+        if not first.may_collide and in_flight.first_met(first.story):
+            heappush(queue, first._replace(may_collide=True))
+            continue
+        in_flight.add(first.story)
+        starts.append(first.story)
+    return starts
 
 
-def _must_wait(story: Story, there: list[Story], states: States) -> str:
-    """Why a story waits although a lane may be free; empty where it need not."""
-    alone = next((s.id for s in there if state_of(states, s.id).returns >= MOST_RETURNS), "")
-    if alone:
-        return f"{alone} is worked on alone, after it came back from landing twice"
-    if there and state_of(states, story.id).returns >= MOST_RETURNS:
-        return "it came back from landing twice: it waits until it is alone"
-    return ""
+class InFlight:
+    """The stories that are worked on, indexed by what they are expected to change.
+
+    Thousands wait while hundreds are in flight, and each is asked whom it would meet.
+    """
+
+    def __init__(self, states: States) -> None:
+        self._states = states
+        self._names = list[str]()  # in the order they came
+        self._alone = ""  # the first that must be worked on alone
+        self._places = dict[str, int]()  # of each name in that order
+        self._met = dict[str, int]()  # by name: the first that met it in a landing
+        self._beginnings = dict[str, int]()  # of a path: the first that changes something there
+        self._sorted = list[str]()  # the same beginnings
+        self._lengths = list[int]()  # of them, each once
+        self._known = dict[str, int]()  # by beginning: whom it meets, as long as nobody comes
+
+    def add(self, story: Story) -> None:
+        place = len(self._names)
+        landing = state_of(self._states, story.id).landing
+        self._names.append(story.id)
+        self._places.setdefault(story.id, place)
+        if not self._alone and landing.count >= MOST_RETURNS:
+            self._alone = story.id
+        for name in landing.collided:
+            self._met.setdefault(name, place)
+        for pattern in story.touches:
+            beginning = _plain_beginning(pattern)
+            if beginning in self._beginnings:
+                continue
+            self._beginnings[beginning] = place
+            insort(self._sorted, beginning)
+            if len(beginning) not in self._lengths:
+                insort(self._lengths, len(beginning))
+        self._known.clear()
+
+    def must_wait(self, story: Story) -> StoryWait | None:
+        """Why a story waits although a lane may be free; None where it need not."""
+        if self._alone:
+            return StoryWait(waits_for=WaitsFor.ANOTHER_ALONE, other=self._alone)
+        if self._names and state_of(self._states, story.id).landing.count >= MOST_RETURNS:
+            return StoryWait(waits_for=WaitsFor.BEING_ALONE)
+        return None
+
+    def wait_of(self, story: Story) -> StoryWait:
+        """Why a story that did not start waits."""
+        if (wait := self.must_wait(story)) is not None:
+            return wait
+        if other := self.first_met(story):
+            return StoryWait(waits_for=WaitsFor.COLLISION, other=other)
+        return StoryWait(waits_for=WaitsFor.LANE)
+
+    def first_met(self, story: Story) -> str:
+        """The first of them that is expected to change the same files; empty: none."""
+        nobody = len(self._names)
+        place = self._met.get(story.id, nobody)
+        for name in state_of(self._states, story.id).landing.collided:
+            place = min(place, self._places.get(name, nobody))
+        for pattern in story.touches:
+            place = min(place, self._first_at(_plain_beginning(pattern)))
+        return self._names[place] if place < nobody else ""
+
+    def _first_at(self, beginning: str) -> int:
+        """The first that changes what begins so, or begins what lies there."""
+        if beginning in self._known:
+            return self._known[beginning]
+        place = len(self._names)
+        found = self._beginnings
+        for length in self._lengths[: bisect_right(self._lengths, len(beginning))]:
+            there = found.get(beginning[:length])
+            if there is not None and there < place:
+                place = there
+        for longer in islice(self._sorted, bisect_left(self._sorted, beginning), None):
+            if not longer.startswith(beginning):
+                break
+            place = min(place, found[longer])
+        self._known[beginning] = place
+        return place
 
 
-def collides(story: Story, others: Iterable[Story], states: States) -> str:
-    """The first of the others that is expected to change the same files; empty: none."""
-    met = state_of(states, story.id).collided
-    for one in others:
-        known = one.id in met or story.id in state_of(states, one.id).collided
-        if known or any(_overlap(a, b) for a in story.touches for b in one.touches):
-            return one.id
-    return ""
-
-
-def _overlap(*patterns: str) -> bool:
-    """Whether two path patterns may name the same file, as far as their plain beginnings tell."""
-    a, b = (re.split(r"[*?[]", pattern)[0].removeprefix("./") for pattern in patterns)
-    return a.startswith(b) or b.startswith(a)
+@lru_cache(maxsize=20_000)
+def _plain_beginning(pattern: str) -> str:
+    """Of a path pattern, as far as it names one path: what may be compared."""
+    return re.split(r"[*?[]", pattern)[0].removeprefix("./")
 
 
 def room_for(
@@ -136,17 +297,25 @@ def room_for(
         room = min(room, limits.max_iterations - totals.iterations - len(flying))
     each = dearest or Expense()
     ended = [one for one in flying if one is not None]
-    spent = totals.cost_usd + sum(it.cost_usd for it in ended)
-    tokens = totals.fresh_tokens + sum(it.fresh_tokens for it in ended)
-    for most, used, one, many in (
-        (limits.max_cost_usd, spent, each.cost_usd, capped),
-        (limits.max_tokens, tokens, each.fresh_tokens, False),
-    ):
-        if not most or (not one and (dearest or many)):
-            continue
-        paid = min(lanes, max(0, most - used) / one) if one else 1
-        room = min(room, max(int(paid), used < most) - (len(flying) - len(ended)))
+    at_work = len(flying) - len(ended)
+    if limits.max_cost_usd and (each.cost_usd or not (dearest or capped)):
+        spent = totals.cost_usd + sum(it.cost_usd for it in ended)
+        paid = _starts_paid_for(limits.max_cost_usd - spent, each.cost_usd, lanes)
+        room = min(room, paid - at_work)
+    if limits.max_tokens and (each.fresh_tokens or not dearest):
+        used = totals.fresh_tokens + sum(it.fresh_tokens for it in ended)
+        paid = _starts_paid_for(limits.max_tokens - used, each.fresh_tokens, lanes)
+        room = min(room, paid - at_work)
     return max(0, room)
+
+
+def _starts_paid_for(left: float, each: float, lanes: int) -> int:
+    """How many starts may share what is left; one where nobody knows what a start takes."""
+    if not each:
+        return 1
+    if left <= 0:
+        return 0
+    return max(1, int(min(lanes, left / each)))
 
 
 def pays_for(limits: Limits, totals: Totals, dearest: Expense | None, *, capped: bool) -> str:
@@ -239,7 +408,7 @@ def ending(
     everything = "the only story has" if stories.total == 1 else f"all {stories.total} stories have"
     told = [f"{everything} passed"]
     if last and not last.exit_signal:
-        wish = last.recommendation or "no reason given"
+        wish = advice_of(last.recommendation) or "no reason given"
         told.append(f"the agent wanted to go on: {wish}")
     return Decision(word=ExitDecision.PROJECT_COMPLETE, reasons=tuple(told))
 
@@ -248,7 +417,7 @@ def unless_taken_away(decision: Decision, stories: StoryList | None, states: Sta
     """A list that an agent made shorter is not complete before a person says so."""
     if decision.word is not ExitDecision.PROJECT_COMPLETE or stories is None:
         return decision
-    asked = (story for state in states.values() for story in state.asked)
+    asked = (story for state in states.values() for story in state.proof.asked)
     gone = {story.id for story in asked if not story.passes and stories.get(story.id) is None}
     words = tuple(
         f"{story} waits for a person: it was removed from the list while an agent worked;"
@@ -265,6 +434,7 @@ class Ending(msgspec.Struct, frozen=True):
     words: str  # the end of a sentence that begins with the project
     advice: str
     command: str = _ON
+    wants_value: bool = False  # the command names what a person has to fill in
 
 
 ENDINGS: dict[str, Ending] = {
@@ -275,10 +445,10 @@ ENDINGS: dict[str, Ending] = {
     ExitDecision.TEST_SATURATION: Ending("only tests were written", "Look at the story, then:"),
     ExitDecision.BLOCKED: Ending("waits for you", "Once it is answered:"),
     ExitDecision.MAX_ITERATIONS: Ending(
-        "out of iterations", "To go on with more of them:", f"{_ON} --max-iterations N"
+        "out of iterations", "To go on with more of them:", f"{_ON} --max-iterations N", True
     ),
     ExitDecision.BUDGET_EXHAUSTED: Ending(
-        "out of budget", "To go on with more of it:", f"{_ON} --max-cost X"
+        "out of budget", "To go on with more of it:", f"{_ON} --max-cost X", True
     ),
     ExitDecision.USAGE_LIMIT: Ending(
         "stopped by the usage limit", "Once the usage limit is lifted:"
@@ -293,32 +463,39 @@ ENDINGS: dict[str, Ending] = {
     ),
     ExitDecision.INTERRUPTED: Ending("interrupted", "To go on where it stopped:"),
 }
-_OF_LIMITS = {  # what a reason names → how the run is out of it, and what gives it more
-    "(limits.max_cost_usd)": ("out of budget", "--max-cost X"),
-    "(limits.max_tokens)": ("out of tokens", "--max-tokens N"),
-    "(limits.max_time)": ("out of time", "--max-time D"),
-    "(limits.until)": ("out of time", "--until HH:MM"),
+
+
+class MoreOfLimit(NamedTuple):
+    words: str  # how a run is out of it
+    flag: str  # gives it more
+
+
+_MORE_OF_LIMITS = {
+    RunLimit.COST: MoreOfLimit("out of budget", "--max-cost X"),
+    RunLimit.TOKENS: MoreOfLimit("out of tokens", "--max-tokens N"),
+    RunLimit.TIME: MoreOfLimit("out of time", "--max-time D"),
+    RunLimit.UNTIL: MoreOfLimit("out of time", "--until HH:MM"),
 }
 
 
-def decided(decision: str, reason: str = "") -> str:
-    found = ending_of(decision, reason)
+def decided(decision: str, limit: RunLimit | None = None) -> str:
+    found = ending_of(decision, limit)
     return found.words if found else decision.replace("_", " ")
 
 
-def ended(decision: str, reason: str) -> str:
+def ended(decision: str, reason: str, limit: RunLimit | None = None) -> str:
     """The same with its reason, which may say it all."""
-    words = decided(decision, reason)
+    words = decided(decision, limit)
     if reason.startswith(words) or (reason and decision == ExitDecision.BLOCKED):
         return reason
     return f"{words}: {reason}" if reason else words
 
 
-def ending_of(decision: str, reason: str) -> Ending | None:
+def ending_of(decision: str, limit: RunLimit | None = None) -> Ending | None:
     """An end in words; one by a limit with the flag that gives more of that."""
     found = ENDINGS.get(decision)
-    limit = next((more for name, more in _OF_LIMITS.items() if name in reason), None)
-    if found is None or limit is None or decision not in _LIMITS:
+    more = _MORE_OF_LIMITS.get(limit) if limit else None
+    if found is None or more is None or decision not in _LIMITS:
         return found
-    words = limit[0] if decision == ExitDecision.BUDGET_EXHAUSTED else found.words
-    return Ending(words, found.advice, f"{_ON} {limit[1]}")
+    words = more.words if decision == ExitDecision.BUDGET_EXHAUSTED else found.words
+    return Ending(words, found.advice, f"{_ON} {more.flag}", wants_value=True)

@@ -7,8 +7,8 @@ from typing import Literal, Self
 
 import msgspec
 
-from ralphloop.core.grading import ChangedTests
-from ralphloop.core.model import Decision, ExitDecision, Value
+from ralphloop.core.grading import AskForTests, ChangedTests
+from ralphloop.core.model import Decision, ExitDecision, RunLimit, Value
 from ralphloop.core.totals import Totals, money
 from ralphloop.text.durations import clock_time, format_duration
 from ralphloop.text.plain import agreeing, counted
@@ -37,7 +37,7 @@ class Limits(Value, kw_only=True):
         return msgspec.structs.replace(self, max_iterations=0, max_cost_usd=0.0, max_tokens=0)
 
 
-class Extra(Value, kw_only=True):
+class ExtraBudget(Value, kw_only=True):
     """What a person added to the budgets while the run went on."""
 
     cost_usd: float = 0.0
@@ -62,7 +62,7 @@ def limit_words(iterations: int, usd: float, tokens: int, seconds: float) -> lis
     return [words for words, limit in told.items() if limit]
 
 
-def raised(limits: Limits, extra: Extra) -> Limits:
+def raised(limits: Limits, extra: ExtraBudget) -> Limits:
     """The limits with what a person added; one that is switched off stays so."""
     return msgspec.structs.replace(
         limits,
@@ -86,24 +86,30 @@ def named(limits: Limits) -> dict[str, float]:
 
 def reached(limits: Limits, totals: Totals, at: float = 0.0) -> Decision | None:
     """The budget that is used up, if one is; its setting is named, for the advice at the end."""
-    word = ExitDecision.BUDGET_EXHAUSTED
-    used = ""
     if 0 < limits.max_iterations <= totals.iterations:
-        word = ExitDecision.MAX_ITERATIONS
         was = counted(limits.max_iterations, "iteration", "was")
-        used = f"{was} allowed and {agreeing(limits.max_iterations, 'is')} used"
-    elif 0 < limits.max_cost_usd <= totals.cost_usd:
-        used = f"${totals.cost_usd:.2f} of ${limits.max_cost_usd:.2f} is spent"
-        used += " (limits.max_cost_usd)"
-    elif 0 < limits.max_tokens <= totals.fresh_tokens:
-        used = f"{totals.fresh_tokens:,} of {limits.max_tokens:,} tokens are used"
-        used += " (limits.max_tokens)"
-    elif 0 < limits.max_time <= totals.active_s:
-        used = f"the run took {format_duration(totals.active_s)}, as long as it may"
-        used += " (limits.max_time)"
-    elif 0 < limits.ends_at <= at:
-        used = f"it is {clock_time(at, at)}, the run was to end at {_end(limits)} (limits.until)"
-    return Decision(word=word, reasons=(used,)) if used else None
+        words = f"{was} allowed and {agreeing(limits.max_iterations, 'is')} used"
+        return Decision(
+            word=ExitDecision.MAX_ITERATIONS, reasons=(words,), limit=RunLimit.ITERATIONS
+        )
+    if 0 < limits.max_cost_usd <= totals.cost_usd:
+        words = f"${totals.cost_usd:.2f} of ${limits.max_cost_usd:.2f} is spent"
+        return _exhausted(words, RunLimit.COST)
+    if 0 < limits.max_tokens <= totals.fresh_tokens:
+        words = f"{totals.fresh_tokens:,} of {limits.max_tokens:,} tokens are used"
+        return _exhausted(words, RunLimit.TOKENS)
+    if 0 < limits.max_time <= totals.active_s:
+        words = f"the run took {format_duration(totals.active_s)}, as long as it may"
+        return _exhausted(words, RunLimit.TIME)
+    if 0 < limits.ends_at <= at:
+        words = f"it is {clock_time(at, at)}, the run was to end at {_end(limits)}"
+        return _exhausted(words, RunLimit.UNTIL)
+    return None
+
+
+def _exhausted(words: str, limit: RunLimit) -> Decision:
+    reason = f"{words} (limits.{limit})"
+    return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(reason,), limit=limit)
 
 
 def _end(limits: Limits) -> str:
@@ -138,15 +144,24 @@ def money_left(limits: Limits, totals: Totals) -> float | None:
     return max(0.0, limits.max_cost_usd - totals.cost_usd) if limits.max_cost_usd else None
 
 
-def time_left(limits: Limits, totals: Totals, at: float) -> tuple[float, str] | None:
-    """Seconds left and what says so, or None without a limit."""
+class TimeLeft(Value, kw_only=True):
+    seconds: float = 0.0
+    limit: RunLimit = RunLimit.TIME  # that says so
+    words: str = ""
+
+
+def time_left(limits: Limits, totals: Totals, at: float) -> TimeLeft | None:
+    """What is left by the limit that ends the run first; None without one."""
     ends = []
+    if limits.ends_at:
+        left = max(0.0, limits.ends_at - at)
+        words = f"{_end(limits)} (limits.{RunLimit.UNTIL})"
+        ends.append(TimeLeft(seconds=left, limit=RunLimit.UNTIL, words=words))
     if limits.max_time:
         left = max(0.0, limits.max_time - totals.active_s)
-        ends.append((left, f"the {format_duration(left)} left (limits.max_time)"))
-    if limits.ends_at:
-        ends.append((max(0.0, limits.ends_at - at), f"{_end(limits)} (limits.until)"))
-    return min(ends, default=None)
+        words = f"the {format_duration(left)} left (limits.{RunLimit.TIME})"
+        ends.append(TimeLeft(seconds=left, limit=RunLimit.TIME, words=words))
+    return min(ends, key=lambda one: one.seconds, default=None)
 
 
 def backoff(outages: int, first: float) -> float:
@@ -190,6 +205,7 @@ class Policy(Value, kw_only=True, forbid_unknown_fields=True):
     ask_for_status: bool = True  # an answer without its block is put back to the agent, once
     experiments: Experiments = "auto"
     changed_tests: ChangedTests = "show"
+    ask_for_tests: AskForTests = "auto"
     doubts: bool = False  # a command may doubt what is green
     commits: bool = True  # a passed story gets a commit of its own
     on_usage_limit: OnUsageLimit = "wait"

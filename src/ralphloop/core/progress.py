@@ -68,7 +68,7 @@ def treading_water(trail: Sequence[Footprint], evidence: Evidence, policy: Polic
     if lines >= policy.treading_lines or not is_trodden(last):
         return ""
     return (
-        f"treading water: {len(last)} iterations without a claim differ by"
+        f"no net change: {len(last)} iterations without a claim differ by"
         f" {counted(lines, 'line')}, in the same files each time"
     )
 
@@ -122,6 +122,7 @@ MAX_LENGTHS = 50
 _DECLINE_HISTORY = 3  # earlier iterations a decline is measured against
 _REPLY_CHARS = 1_500
 _SIMILAR = 0.85
+_SHORTEST_ALTERNATION = 3  # A B A
 _NOISE = re.compile(r"\d+|[^\w\s]+")
 
 
@@ -147,6 +148,31 @@ def detect_stuck_loop(window: Sequence[WindowEntry], policy: Policy) -> tuple[St
         if words := look(window, policy):
             found.append(StuckPattern(name=name, detail=words))
     return tuple(found)
+
+
+def signs_for_prompt(window: Sequence[WindowEntry], policy: Policy) -> tuple[str, ...]:
+    """The signs that the next prompt tells, in words: each while there is a next prompt.
+
+    A sign that needs a longer row than the circuit allows would be seen when the circuit opens, and
+    help nobody.  So for the prompt a row is as long as it can be before that.
+    """
+    allowed = policy.no_progress_threshold
+    if policy.preset == "strict":  # which opens at once
+        allowed -= 1
+    if policy.no_progress_threshold <= 0:
+        return _words(detect_stuck_loop(window, policy))
+    capped = msgspec.structs.replace(
+        policy,
+        stuck_same_error=min(policy.stuck_same_error, max(2, allowed)),
+        stuck_same_reply=min(policy.stuck_same_reply, max(2, allowed)),
+        stuck_alternation=min(policy.stuck_alternation, max(_SHORTEST_ALTERNATION, allowed)),
+        stuck_revisits=min(policy.stuck_revisits, max(2, allowed)),
+    )
+    return _words(detect_stuck_loop(window, capped))
+
+
+def _words(signs: Sequence[StuckPattern]) -> tuple[str, ...]:
+    return tuple(sign.detail for sign in signs)
 
 
 def _same_error(window: Sequence[WindowEntry], policy: Policy) -> str:
@@ -237,9 +263,13 @@ def similar(one: str, other: str) -> bool:
     """Near-identical by their three-word sequences."""
     if one == other:
         return True
-    first, second = (
-        {tuple(words[i : i + 3]) for i in range(max(1, len(words) - 2))}
-        for words in (one.split(), other.split())
-    )
+    first = _triples(one)
+    second = _triples(other)
     union = len(first | second)
     return bool(union) and len(first & second) / union >= _SIMILAR
+
+
+def _triples(text: str) -> set[tuple[str, ...]]:
+    """Every three words that follow each other; a shorter text is one of its own."""
+    words = text.split()
+    return {tuple(words[at : at + 3]) for at in range(max(1, len(words) - 2))}

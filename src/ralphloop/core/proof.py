@@ -12,14 +12,16 @@ gone, skipped or made easier has not.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import chain
 
 import msgspec
 
-from ralphloop.core import Value
+from ralphloop.core import Value, sentences
+from ralphloop.core.mutation import Mutation
 from ralphloop.text.plain import counted, some
+from ralphloop.text.stubs import MARK
 
 MOST_NAMES = 50
 _TEST_DIRECTORIES = frozenset({"test", "tests", "__tests__", "spec"})
@@ -83,6 +85,7 @@ class CheckResult(Value, kw_only=True):
     behaved: bool = False  # at the baseline: a failing test of ours came out failed, and it as well
     why: str = ""  # it is red, as words behind its name; empty: it failed
     ran_nothing: bool = False  # a story's own command found no test to run, which is red
+    needs_ignored: bool = False  # it is green only with files that git ignores
 
     @property
     def numbers(self) -> TestCounts:
@@ -110,14 +113,24 @@ class Fate(StrEnum):
         return self in (Fate.LOST, Fate.WEAKENED, Fate.REMOVED, Fate.SKIPPED, Fate.UNSOLVED)
 
 
-_FATES = {  # in the order they are told
+_FATES: dict[Fate, Callable[[Sequence[str]], str]] = {  # in the order they are told
+    Fate.LOST: sentences.lost,
+    Fate.WEAKENED: sentences.weakened,
+    Fate.REMOVED: sentences.removed,
+    Fate.SKIPPED: sentences.skipped,
+    Fate.UNSOLVED: sentences.unsolved,
+    Fate.GONE: sentences.gone,
+    Fate.UNCLEAR: sentences.unclear,
+}
+
+
+# What older versions said of these, and wrote down as put to an agent.
+_FATES_BEFORE = {
     Fate.LOST: "no longer run in full, though no test file changed",
     Fate.WEAKENED: "as they were they fail on the new code, as they are they pass on the old too",
     Fate.REMOVED: "removed, and as they were they fail on the new code",
     Fate.SKIPPED: "skipped, and as they were they fail on the new code",
     Fate.UNSOLVED: "were red, and are gone or skipped instead of green",
-    Fate.GONE: "gone together with the code they tested",
-    Fate.UNCLEAR: "changed, and could not be compared with how they were",
 }
 
 
@@ -135,14 +148,20 @@ class Trial(Value, kw_only=True):
 
     contradictions: tuple[str, ...] = ()  # why a check cannot be believed, in words
     old: tuple[OldTest, ...] = ()
-    proven: tuple[str, ...] = ()  # fail without the story's code, in a running test, and pass here
+    proven: tuple[str, ...] = ()  # fail without the story by what the code does, and pass here
+    reached: tuple[str, ...] = ()  # the same, but only because something is missing there
     vacuous: tuple[str, ...] = ()  # new, and pass without the story's code too
     unloadable: tuple[str, ...] = ()  # new, and cannot even be loaded without it
     skipping: tuple[str, ...] = ()  # new, and skipped without it
     unseen: tuple[str, ...] = ()  # new, and nobody saw how they do without it
     idle: tuple[str, ...] = ()  # removed or cut, and would pass as they were
+    needed: tuple[str, ...] = ()  # changed files that verify needs: an expectation, or the product
     discounted: tuple[str, ...] = ()  # checks and tests whose turning green proves nothing here
     untried: tuple[str, ...] = ()  # what could not be tried or judged, in words
+    unjudged: tuple[str, ...] = ()  # checks whose old tests ran with the new code and told nothing
+    unsteady: tuple[str, ...] = ()  # old tests that fail with the new code, and not twice
+    peeking: tuple[str, ...] = ()  # code of the story that looks at who judges it, in words
+    mutation: Mutation = Mutation()  # what the tests notice where its code does something else
     took_s: float = 0.0
 
     @property
@@ -151,44 +170,66 @@ class Trial(Value, kw_only=True):
         return tuple(_told(self.old, [fate for fate in _FATES if fate.is_challenged]))
 
     @property
+    def challenges_before(self) -> tuple[str, ...]:
+        """The same in the words of older versions, which may have put them to the agent."""
+        by_fate = _by_fate(self.old)
+        return tuple(
+            f"{words}: {some(by_fate[fate])}"
+            for fate, words in _FATES_BEFORE.items()
+            if fate in by_fate
+        )
+
+    @property
     def look_at(self) -> tuple[str, ...]:
         """What a person should look at, with old and new values."""
-        found = []
-        for one in self.old:
-            if one.fate is Fate.CHANGED:
-                said = {"as it was": one.was, "as it is": one.now}
-                values = "; ".join(f"{when}: {words}" for when, words in said.items() if words)
-                told = f"{one.name} expects something else now"
-                found.append(f"{told} ({values})" if values else told)
-        return (*found, *_told(self.old, (Fate.GONE, Fate.UNCLEAR)))
+        changed = (one for one in self.old if one.fate is Fate.CHANGED)
+        found = (sentences.expects_otherwise(one.name, one.was, one.now) for one in changed)
+        needed = (sentences.needed(self.needed),) if self.needed else ()
+        return (*found, *needed, *_told(self.old, (Fate.GONE, Fate.UNCLEAR)))
+
+    @property
+    def unproving(self) -> tuple[str, ...]:
+        """Why tests that came with the story prove nothing."""
+        told = (
+            (sentences.vacuous, self.vacuous),
+            (sentences.reached, self.reached),
+            (sentences.unloadable, self.unloadable),
+            (sentences.skipping, self.skipping),
+            (sentences.unseen, self.unseen),
+        )
+        return tuple(say(names) for say, names in told if names)
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What is said in the report, and nothing else."""
-        told = {
-            "new tests that pass without it too": self.vacuous,
-            "new tests that cannot be loaded without it": self.unloadable,
-            "new tests that are skipped without it": self.skipping,
-            "new tests that were not run without it": self.unseen,
-            "removed tests that would still pass": self.idle,
-        }
-        return tuple(f"{words}: {some(names)}" for words, names in told.items() if names)
+        told = self
+        if self.proven or self.mutation.is_proof:  # that names are missing is then no news
+            told = msgspec.structs.replace(self, reached=(), unloadable=())
+        idle = (sentences.idle(self.idle),) if self.idle else ()
+        return (*told.unproving, *idle)
 
     def joined(self, other: "Trial") -> "Trial":
         """Both together: those of two checks, or of two ways to look."""
-        names = (name for name in Trial.__struct_fields__ if name != "took_s")
+        apart = ("took_s", "mutation")
+        names = (name for name in Trial.__struct_fields__ if name not in apart)
         both = {name: (*getattr(self, name), *getattr(other, name)) for name in names}
         kept = {name: tuple(dict.fromkeys(it))[:MOST_NAMES] for name, it in both.items()}
-        return Trial(**kept, took_s=self.took_s + other.took_s)
+        mutation = self.mutation.joined(other.mutation)
+        return Trial(**kept, mutation=mutation, took_s=self.took_s + other.took_s)
 
 
 def _told(old: Iterable[OldTest], fates: Iterable[Fate]) -> Iterator[str]:
-    by_fate: dict[Fate, list[str]] = {}
-    for one in old:
-        by_fate.setdefault(one.fate, []).append(one.name)
+    by_fate = _by_fate(old)
     for fate in fates:
         if fate in by_fate:
-            yield f"{_FATES[fate]}: {some(by_fate[fate])}"
+            yield _FATES[fate](by_fate[fate])
+
+
+def _by_fate(old: Iterable[OldTest]) -> dict[Fate, list[str]]:
+    names: dict[Fate, list[str]] = {}
+    for one in old:
+        names.setdefault(one.fate, []).append(one.name)
+    return names
 
 
 class Runs(Value, kw_only=True):
@@ -229,24 +270,28 @@ def concluded(runs: Runs) -> Trial:
     )
     if (crossed := runs.new_tests) is None:
         return trial
-    # What the tests that pass now do without the story's code.
+    return trial.joined(_without_the_code(before, end, crossed, runs.flaky))
+
+
+def _without_the_code(
+    before: TestReport, end: TestReport, crossed: TestReport, flaky: frozenset[str]
+) -> Trial:
+    """What the tests that pass now do without the story's code."""
     had = {*before.passed, *before.failed, *before.errors, *before.skipped}
     new = [name for name in end.passed if name not in had]
-    failing = _failing_without(end, crossed)
-    sure = [name for name in failing if _says(_MISSING, crossed, name)]
-    proven = [name for name in sure or failing if name not in runs.flaky]
+    proven = [name for name in failing_without(end, crossed) if name not in flaky]
+    reached = [name for name in _only_reaching(end, crossed) if name not in flaky]
     vacuous = [name for name in new if name in crossed.passed and name not in crossed.failed]
-    known = {*failing, *vacuous, *runs.flaky, *crossed.skipped}
+    known = {*proven, *reached, *vacuous, *flaky, *crossed.skipped}
     rest = [name for name in new if name not in known]
-    not_loaded = [name for name in rest if is_failing(crossed, name)]
-    return trial.joined(
-        Trial(
-            proven=tuple(proven),
-            vacuous=tuple(vacuous),
-            unloadable=tuple(not_loaded),
-            skipping=tuple(name for name in new if name in crossed.skipped),
-            unseen=tuple(name for name in rest if name not in not_loaded),
-        )
+    unloadable = [name for name in rest if is_failing(crossed, name)]
+    return Trial(
+        proven=tuple(proven),
+        reached=tuple(reached),
+        vacuous=tuple(vacuous),
+        unloadable=tuple(unloadable),
+        skipping=tuple(name for name in new if name in crossed.skipped),
+        unseen=tuple(name for name in rest if name not in unloadable),
     )
 
 
@@ -281,17 +326,20 @@ def _passes(report: TestReport, name: str) -> bool:
     return name in report.passed and not is_failing(report, name)
 
 
-def _failing_without(end: TestReport, crossed: TestReport) -> list[str]:
-    """Tests that pass with the story's code and, running, fail without it."""
-    failing = [name for name in end.passed if name in crossed.failed and name not in end.failed]
-    return [name for name in failing if not _says(_IMPORT, crossed, name)]
+def failing_without(end: TestReport, crossed: TestReport) -> list[str]:
+    """Tests that pass with the story's code and fail without it by what the code does."""
+    return [name for name in _failing(end, crossed) if not _says(_MISSING, crossed, name)]
 
 
-def by_chance(end: TestReport, crossed: TestReport) -> list[str]:
-    """Tests that may fail at random without the code, if none says that a name is missing there."""
-    failing = _failing_without(end, crossed)
-    is_sure = any(_says(_MISSING, crossed, name) for name in failing)
-    return [] if is_sure else failing
+def _only_reaching(end: TestReport, crossed: TestReport) -> list[str]:
+    """Tests that pass with the story's code and cannot be carried out without it."""
+    broken = [name for name in end.passed if name in crossed.errors and name not in end.failed]
+    failing = [*_failing(end, crossed), *broken]
+    return [name for name in failing if _says(_MISSING, crossed, name)]
+
+
+def _failing(end: TestReport, crossed: TestReport) -> list[str]:
+    return [name for name in end.passed if name in crossed.failed and name not in end.failed]
 
 
 def _judged(runs: Runs, end: TestReport, name: str) -> OldTest | None:
@@ -304,7 +352,7 @@ def _judged(runs: Runs, end: TestReport, name: str) -> OldTest | None:
         return None
     has_run = name in tried.failed
     is_over = name not in end.passed
-    is_moot = not has_run or _says(_MISSING, tried, name)
+    is_moot = not has_run or _says(_ABSENT, tried, name)
     if is_moot and is_over:
         fate = Fate.GONE if has_run or is_failing(tried, name) else Fate.UNCLEAR
     elif is_over:
@@ -328,9 +376,16 @@ _IMPORT = (
     r"^(?:E +)?(?:\w+\.)*(?:ImportError|ModuleNotFoundError|SyntaxError)\b|Cannot find module"
     r"|Failed to (?:load|resolve)|does not provide an export"
 )
-_MISSING = (
+_ABSENT = (
     f"{_IMPORT}|^(?:E +)?(?:AttributeError: (?!'NoneType')|NameError:)"
     "|is not (?:a function|a constructor|defined)"
+)
+# The same of a test that could not be carried out because something is not there yet: a parameter,
+# an option, a stub of ours in the place of a name.
+_MISSING = (
+    f"{_ABSENT}|^(?:E +)?(?:NotImplementedError|SystemExit)|{re.escape(MARK)}"
+    r"|unexpected keyword argument|takes (?:no|\d+|from \d+ to \d+) (?:positional )?argument"
+    "|to be (?:defined|a function)|toBeDefined"
 )
 
 
@@ -355,6 +410,24 @@ class OwnCommand(Value, kw_only=True):
     new_tests: CheckResult | None = None  # with the old code
     by_chance: frozenset[str] = frozenset()  # tests that do not fail there a second time
     settings_changed: bool = False  # of its runner, which may tell old code from new
+    changed: tuple[str, ...] = ()  # files that judge and are not as they were
+    nothing_changed: bool = False  # of the product
+    needed: tuple[
+        str, ...
+    ] = ()  # changed files that it needs, and nobody knows whose word they are
+
+
+def new_tests_of(
+    end: TestReport, new: CheckResult | None, by_chance: frozenset[str], *, settings: bool
+) -> Trial:
+    """What tests are worth that came with the story and stand in no check.
+
+    `new` is the command with the old code; `settings`: those of its runner changed as well.
+    """
+    if new is None or new.report is None:
+        return Trial(unseen=tuple(end.passed)[:MOST_NAMES])
+    found = _without_the_code(TestReport(), end, new.report, by_chance)
+    return msgspec.structs.replace(found, proven=(), reached=()) if settings else found
 
 
 def own_command(own: OwnCommand, name: str) -> Trial:
@@ -382,16 +455,28 @@ def own_command(own: OwnCommand, name: str) -> Trial:
     if not (is_green or found or (tried and own.end)) and old and not old.ran_nothing:
         found = _unnamed(own) if own.had_changed else ()
     if is_green and not found and not named.idle:
-        return Trial()
+        return _green_both_ways(own, name)
     why = "" if is_green or found or old is None else "verify is red with the tests as they were"
-    proven = () if is_green or found or own.settings_changed else named.proven
+    is_moot = is_green or bool(found) or own.settings_changed
+    proven = () if is_moot else named.proven
     return Trial(
         old=found,
         idle=named.idle,
         discounted=(name,),
         proven=tuple(it for it in proven if it not in own.by_chance),
+        reached=() if is_moot else named.reached,
         untried=tuple(filter(None, [why])),
     )
+
+
+def _green_both_ways(own: OwnCommand, name: str) -> Trial:
+    """Of a command that is green with all that judges as it was: does it need the story?"""
+    new = own.new_tests
+    if own.nothing_changed or (new is not None and new.status is CheckStatus.PASSED):
+        return Trial(discounted=(name,), untried=(sentences.VERIFY_GREEN_WITHOUT,))
+    if own.needed:
+        return Trial(discounted=(name,), needed=own.needed)
+    return Trial()
 
 
 def _unnamed(own: OwnCommand) -> tuple[OldTest, ...]:
@@ -401,7 +486,14 @@ def _unnamed(own: OwnCommand) -> tuple[OldTest, ...]:
     else:
         is_easier = own.new_tests.status is CheckStatus.PASSED
         fate = Fate.WEAKENED if is_easier else Fate.CHANGED
-    return (OldTest(name=f"`{own.command}`", fate=fate),)
+    files = f" ({some(own.changed, 3)})" if own.changed else ""
+    was = _last_line(own.old_tests.output_tail) if own.old_tests else ""
+    return (OldTest(name=f"`{own.command}`{files}", fate=fate, was=was),)
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else ""
 
 
 class Canary(StrEnum):

@@ -2,7 +2,7 @@
 
 Nothing else remembers anything, so a run can be replayed from its journal, and a restart needs only
 the last state.  The story file says what is asked and what passed, a `StoryState` what happened on
-the way.  All in a `Session` is folded from iterations (`state`) or fixed at its start (`frozen`).
+the way.  All in a `Session` is folded from iterations (`state`) or fixed at its start (`baseline`).
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,10 @@ from typing import Self
 import msgspec
 
 from ralphloop.core.breaker import BreakerState
+from ralphloop.core.criteria import CriterionEvidence
 from ralphloop.core.merging import Conflict
 from ralphloop.core.model import Analysis, CheckResult, CheckStatus, Story, Usage, Value
-from ralphloop.core.policy import Extra, Share
+from ralphloop.core.policy import ExtraBudget, Share
 from ralphloop.core.progress import Footprint, Memory, WindowEntry
 from ralphloop.core.totals import Windows
 
@@ -46,110 +47,179 @@ class Answer(Value, kw_only=True):
     question: str = ""
 
 
-class StoryState(Value, kw_only=True):
-    standing: Standing = Standing.OPEN
+class StoryProof(Value, kw_only=True):
+    """What its pass stands on, and what speaks against one."""
+
     grade: str = ""
-    reason: str = ""
-    attempts: int = 0  # failed ones, since it was last taken up
-    failed: int = 0  # all of them
-    iterations: int = 0
-    share: Share = Share()  # what it used since it was last taken up
-    unclaimed: int = 0  # iterations in a row that did not call it done
+    criteria: tuple[CriterionEvidence, ...] = ()  # what shows that each one is met
+    work: str = ""  # what its change was known by when it was last called done
+    commit: str = ""  # that was made for it; empty: not known, or none
+    commitless: bool = False  # passed without a commit that HEAD must contain
+    accepted: bool = False  # a person looked at it since it passed
+    # What changes that a person sent back were known by; the story itself may be open or passed.
+    works_sent_back: tuple[str, ...] = msgspec.field(default=(), name="rejected")
+    challenged: tuple[str, ...] = ()  # tampering that was put to the agent
+    asked: tuple[Story, ...] = ()  # stories it removed or weakened, as they were
+
+
+class Attempt(Value, kw_only=True):
+    """What counts against a story since it was last taken up; begun anew, it is `Attempt()`."""
+
+    failed: int = msgspec.field(default=0, name="attempts")
+    share: Share = Share()  # what it used
+    refusals: int = 0  # requests in a row that were refused before the model saw them
+    saturated: bool = False  # its last iteration completed a row that only worked on tests
+    second_chance: bool = False  # it was given
+
+
+class Streak(Value, kw_only=True):
+    """What its iterations did in a row: it goes on while its work lies in the work tree."""
+
+    unclaimed: int = 0  # iterations that did not call it done
     trail: tuple[Footprint, ...] = ()  # the last of those that brought nothing but changes
-    # What it is compared with: where it began, and all that others changed since.
+    test_row: int = 0  # iterations that only worked on tests
+
+
+class Conversation(Value, kw_only=True):
+    """The agent's own conversation, which a start may go on with."""
+
+    id: str = msgspec.field(default="", name="session_id")
+    agent: str = msgspec.field(default="", name="session_agent")  # whose it is
+    usage: Usage = msgspec.field(default=Usage(), name="session_usage")  # it reported so far
+
+
+class StoryBase(Value, kw_only=True):
+    """What the story is compared with: where it began, and all that others changed since."""
+
     start_tree: str = ""
     start_head: str = ""
     left_tree: str = ""  # how its last start left the work tree; empty: nobody knows
     verify_before: VerifySeen | None = None
     verify_again: bool = False  # others worked since that was seen
-    refusals: int = 0  # requests in a row that were refused before the model saw them
-    test_row: int = 0  # iterations in a row that only worked on tests
-    saturated: bool = False  # its last iteration completed such a row
-    second_chance: bool = False  # it was given
+    lost: dict[str, str] = msgspec.field(default_factory=dict)  # heads that left the branch: words
+    saved_ref: str = ""  # where the leftovers of a story set aside are
+
+    def moved(self, tree: str = "", head: str = "", left: str = "") -> Self:
+        """Begun elsewhere; what its own command showed and what was saved of it stays known."""
+        return msgspec.structs.replace(self, start_tree=tree, start_head=head, left_tree=left)
+
+
+class StoryNotes(Value, kw_only=True):
+    """What the next prompt tells."""
+
     failure: str = ""  # output of the checks that failed last
-    findings: tuple[str, ...] = ()  # for the next prompt
-    challenged: tuple[str, ...] = ()  # tampering that was put to the agent
-    asked: tuple[Story, ...] = ()  # stories it removed or weakened, as they were
+    findings: tuple[str, ...] = ()
     answers: tuple[Answer, ...] = ()  # a person's words, for every prompt to come
     leftovers: tuple[str, ...] = ()  # processes that had to be stopped
-    session_id: str = ""  # of the agent's own conversation
-    session_agent: str = ""  # whose conversation that is
-    session_usage: Usage = Usage()  # what that conversation reported so far
-    returns: int = 0  # times it came back from landing; these are no attempts
+    failing: tuple[str, ...] = ()  # tests that failed last, by name
+    met: tuple[int, ...] = ()  # criteria seen as met when the checks ran last, from 1 on
+    said: str = ""  # the agent's last answer, without its status block
+    advised: str = ""  # what it says should be done next
+    doubted: tuple[str, ...] = ()  # what the agent marked for a person to look at
+    changed: tuple[str, ...] = ()  # files that its starts changed
+
+
+class LandingReturns(Value, kw_only=True):
+    """How often it came back from landing; these are no attempts."""
+
+    count: int = msgspec.field(default=0, name="returns")
     collided: tuple[str, ...] = ()  # what had landed meanwhile when it did
-    lost: dict[str, str] = msgspec.field(default_factory=dict)  # heads that left the branch: words
-    work: str = ""  # what its change was known by when it was last called done
-    rejected: tuple[str, ...] = ()  # the same of what a person sent back
-    accepted: bool = False  # a person looked at it since it passed
-    commitless: bool = False  # passed without a commit that HEAD must contain
-    commit: str = ""  # that was made for it; empty: not known, or none
-    saved_ref: str = ""  # where the leftovers of a story set aside are
+
+
+class StoryTotals(Value, kw_only=True):
+    """All that was ever made and paid for it."""
+
+    iterations: int = 0
+    failed: int = 0  # attempts
     cost_usd: float = 0.0
     unpriced: int = 0  # starts whose cost nobody knows
+
+
+class StoryState(Value, kw_only=True):
+    """A story in parts; stored, their keys stand side by side (`journal.story_shape`)."""
+
+    standing: Standing = Standing.OPEN
+    reason: str = ""  # why it stands so
+    proof: StoryProof = StoryProof()
+    attempt: Attempt = Attempt()
+    streak: Streak = Streak()
+    conversation: Conversation = Conversation()
+    base: StoryBase = StoryBase()
+    notes: StoryNotes = StoryNotes()
+    landing: LandingReturns = LandingReturns()
+    totals: StoryTotals = StoryTotals()
 
     @property
     def is_apart(self) -> bool:
         """Nobody works on it for now."""
-        return self.saturated or self.standing in (Standing.BLOCKED, Standing.SET_ASIDE)
+        return self.attempt.saturated or self.standing in (Standing.BLOCKED, Standing.SET_ASIDE)
 
     @property
-    def is_rejected_again(self) -> bool:
+    def is_same_as_sent_back(self) -> bool:
         """It was called done with a change that a person had sent back."""
-        return self.standing is not Standing.PASSED and self.work in self.rejected
+        has_passed = self.standing is Standing.PASSED
+        return not has_passed and self.proof.work in self.proof.works_sent_back
 
     @property
     def has_a_chance(self) -> bool:
         """Set aside, and its second chance is yet to come."""
-        return self.standing is Standing.SET_ASIDE and not self.second_chance
+        return self.standing is Standing.SET_ASIDE and not self.attempt.second_chance
 
     def fresh_conversation(self) -> Self:
         """The state for a start that does not go on with the agent's own conversation."""
-        return msgspec.structs.replace(self, session_id="", session_agent="", session_usage=Usage())
+        return msgspec.structs.replace(self, conversation=Conversation())
 
     def taken_up(self, answer: Answer) -> Self:
-        """Open again with a person's words; nothing that was before counts against it."""
+        """Begun anew with a person's words: nothing that was before counts against it.
+
+        Its work, where that began, what was found and what it cost are still true.
+        """
+        answers = (*self.notes.answers, answer)[-5:]
         return msgspec.structs.replace(
             self,
             standing=Standing.OPEN,
-            grade="",
             reason="",
-            attempts=0,
-            share=Share(),
-            unclaimed=0,
-            trail=(),
-            refusals=0,
-            test_row=0,
-            saturated=False,
-            second_chance=False,
-            accepted=False,
-            answers=(*self.answers, answer)[-5:],
+            proof=msgspec.structs.replace(self.proof, grade="", accepted=False),
+            attempt=Attempt(),
+            streak=Streak(),
+            notes=msgspec.structs.replace(self.notes, answers=answers),
         )
+
+    def with_failed_attempt(self) -> Self:
+        """One more, of this attempt and of all."""
+        attempt = msgspec.structs.replace(self.attempt, failed=self.attempt.failed + 1)
+        totals = msgspec.structs.replace(self.totals, failed=self.totals.failed + 1)
+        return msgspec.structs.replace(self, attempt=attempt, totals=totals)
 
     def put_aside(self, reason: str, *, others: bool) -> Self:
         """Set aside; where no other story can run, its second chance comes first."""
-        if not others and not self.second_chance:
-            return msgspec.structs.replace(self, second_chance=True, attempts=0)
+        if not others and not self.attempt.second_chance:
+            # It is not begun anew, it goes on at once: only the failed ones are forgiven.
+            again = msgspec.structs.replace(self.attempt, failed=0, second_chance=True)
+            return msgspec.structs.replace(self, attempt=again)
         detail = f"{reason}: {self.reason}" if self.reason else reason
         return msgspec.structs.replace(self, standing=Standing.SET_ASIDE, reason=detail)
 
 
 States = Mapping[str, StoryState]
+_FRESH = StoryState()
 
 
 def state_of(states: States, story_id: str | None) -> StoryState:
     """What is known of a story; a fresh one starts open."""
-    return states.get(story_id or "", StoryState())
+    return states.get(story_id or "", _FRESH)
 
 
 def verify_was(state: StoryState, story: Story) -> CheckStatus | None:
     """What this very command showed before the first start; another one tells nothing."""
-    seen = state.verify_before
+    seen = state.base.verify_before
     return seen.status if seen and seen.argv == story.verify else None
 
 
 def is_failed_attempt(analysis: Analysis, *, passed: bool) -> bool:
-    """A start that moved the story forward is none, unless it claimed done and was not."""
-    if passed or analysis.says_nothing:
+    """A start that moved the story forward is none, unless it claimed done and was not; nor is one
+    that our own ceiling ended."""
+    if passed or analysis.says_nothing or analysis.capped:
         return False
     return analysis.story_claimed or not analysis.progress
 
@@ -163,15 +233,16 @@ class RunState(Value, kw_only=True):
     breaker: BreakerState = BreakerState()
     memory: Memory = Memory()
     window: tuple[WindowEntry, ...] = ()
-    stuck: tuple[str, ...] = ()  # signs of going in circles that the last iteration showed
+    stuck: tuple[str, ...] = ()  # signs of going in circles, for the next prompt
     lengths: tuple[int, ...] = ()  # characters of own text, agent iterations only
     startup_errors: int = 0
     paid_failures: int = 0
     unanswered: int = 0  # times a missing status block was asked for and did not come
     silent_stalls: int = 0  # starts in a row that said nothing until the stall clock ran out
-    quota: Windows = ()  # the newest word of every agent about its subscription
+    # The newest word of every agent about its subscription.
+    usage_windows: Windows = msgspec.field(default=(), name="quota")
     # When each agent may be started again, by its clocks; AGENT_GONE: not in this run.
-    available_at: dict[str, float] = msgspec.field(default_factory=dict)
+    agent_available_at: dict[str, float] = msgspec.field(default_factory=dict, name="available_at")
     outages: int = 0  # infrastructure endings in a row: how long to back off
     idle_set_asides: int = 0  # stories set aside in a row without progress between
     commits: int = 0  # made for passed stories, beside those of the agent
@@ -187,14 +258,16 @@ class RunState(Value, kw_only=True):
         return msgspec.structs.replace(self, stories={**self.stories, **changed})
 
 
-class Basis(Value, kw_only=True):
+class RunBaseline(Value, kw_only=True):
     checks: tuple[tuple[str, ...], ...] = ()
-    baseline: tuple[CheckResult, ...] = ()
+    results: tuple[CheckResult, ...] = msgspec.field(default=(), name="baseline")
     dirty: tuple[str, ...] = ()  # paths with changes that are not the agent's
     start_head: str = ""
     start_tree: str = ""
     branch: str = ""
     filters: tuple[str, ...] | None = None  # of git, as they were set; None: nobody wrote it down
+    in_clean_tree: bool = False  # the checks ran on what a fresh clone has, and so they do later
+    sealed: tuple[str, ...] = ()  # names of tests that nobody but the judge can read
 
 
 class LaneNote(Value, kw_only=True):
@@ -202,11 +275,12 @@ class LaneNote(Value, kw_only=True):
     base: str = ""  # the commit its work stands on
     work: str = ""  # the commit its work was saved as last
     onto: str = ""  # `work` is about to be put onto this
+    machine: str = ""  # where its agent works; empty: here
     # By the commit of its work: where that met what had landed, and could not stand beside it.
     met: dict[str, tuple[Conflict, ...]] = msgspec.field(default_factory=dict)
 
 
-class Book(Value, kw_only=True):
+class LanesState(Value, kw_only=True):
     """What a successor has to know of the lanes of a run."""
 
     branch: str = ""  # what stories land on
@@ -222,16 +296,17 @@ class Book(Value, kw_only=True):
     lanes: dict[int, LaneNote] = msgspec.field(default_factory=dict)
     kept: dict[str, str] = msgspec.field(default_factory=dict)  # story → work whose lane is gone
     ended: str = ""  # where the work is, in words
+    fleet: str = ""  # who carries its starts to other machines; empty: all are made here
 
     def lane_of(self, story: str | None) -> int:
         """The lane that holds the work of a story; 0: none."""
         return next((n for n, note in self.lanes.items() if note.story == story), 0)
 
 
-class Desk(Value, kw_only=True):
+class OperatorOverrides(Value, kw_only=True):
     """What a person changed while the run went on."""
 
-    extra: Extra = Extra()
+    extra: ExtraBudget = ExtraBudget()
     notes: tuple[str, ...] = ()
     own: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # notes for one story
     paused: str = ""
@@ -247,8 +322,8 @@ class Desk(Value, kw_only=True):
 class Session(msgspec.Struct):
     run: str
     state: RunState = msgspec.field(default_factory=RunState)
-    frozen: Basis = Basis()
-    desk: Desk = Desk()
+    baseline: RunBaseline = RunBaseline()
+    overrides: OperatorOverrides = OperatorOverrides()
     number: int = 0  # of the last start
 
     @property
@@ -259,9 +334,11 @@ class Session(msgspec.Struct):
         return self.state.story(story_id)
 
 
-def first_state(frozen: Basis, circuit: BreakerState, stories: dict[str, StoryState]) -> RunState:
+def first_state(
+    baseline: RunBaseline, circuit: BreakerState, stories: dict[str, StoryState]
+) -> RunState:
     """Before the first iteration: the tree, the checks and the stories as they were found."""
-    trees = (frozen.start_tree,) if frozen.start_tree else ()
-    checks = {result.name: result.status for result in frozen.baseline}
+    trees = (baseline.start_tree,) if baseline.start_tree else ()
+    checks = {result.name: result.status for result in baseline.results}
     memory = Memory(trees=trees, checks=checks)
     return RunState(breaker=circuit, memory=memory, stories=stories)

@@ -8,6 +8,7 @@ a night can be replayed, with other thresholds if one likes.
 
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -31,7 +32,14 @@ from ralphloop.core.model import Analysis, Circuit, Decision, Evidence, ExitDeci
 from ralphloop.core.policy import SILENT_STALLS, UNANSWERED, Policy, quota_wait, reached, share_used
 from ralphloop.core.progress import WindowEntry
 from ralphloop.core.proof import Trial
-from ralphloop.core.run_state import AGENT_GONE, RunState, Standing, StoryState, verify_was
+from ralphloop.core.run_state import (
+    AGENT_GONE,
+    Attempt,
+    RunState,
+    Standing,
+    StoryState,
+    verify_was,
+)
 from ralphloop.core.story_after import accounted, progress_entry, spent, story_after
 from ralphloop.core.totals import Expense, Totals, Usage, free_again, too_full, updated
 from ralphloop.text.lines import speech
@@ -55,14 +63,14 @@ def needs(
     is_missing = said.outcome is Outcome.COMPLETED and said.status is None and result.asked is None
     may_be_asked = result.can_be_asked and policy.ask_for_status and state.unanswered < UNANSWERED
     if is_missing and may_be_asked:
-        usage, _ = accounted(start.state, result.response)
-        totals = totals_with(state, result, usage, evidence)
+        used = accounted(start.state.conversation, result.response).own
+        totals = totals_with(state, result, used, evidence)
         if not reached(policy.limits, totals, evidence.at or 0.0):
             return Need.STATUS
     if said.says_nothing or evidence.returned:
         return None
     every = policy.interim_checks  # without a claim, so that the agent hears how things stand
-    is_due = every > 0 and (start.state.unclaimed + 1) % every == 0
+    is_due = every > 0 and (start.state.streak.unclaimed + 1) % every == 0
     if evidence.checks is None and (said.claims_done or is_due):
         return Need.CHECKS
     if not (said.story_claimed and start.story) or evidence.checks_cut:
@@ -80,12 +88,12 @@ def needs(
 
 
 def proof_of(start: Start, said: Analysis, evidence: Evidence, policy: Policy) -> Proof:
-    began = start.state.start_tree or start.tree
+    began = start.state.base.start_tree or start.tree
     return Proof(
         claimed=said.story_claimed,
         already_done=said.already_done,
         changed=evidence.tree is None or began != evidence.tree,
-        sent_back=bool(evidence.work) and evidence.work in start.state.rejected,
+        sent_back=bool(evidence.work) and evidence.work in start.state.proof.works_sent_back,
         hollow=evidence.hollow,
         checks=evidence.checks or (),
         tolerated=evidence.comparison.tolerated,
@@ -93,8 +101,9 @@ def proof_of(start: Start, said: Analysis, evidence: Evidence, policy: Policy) -
         turned_green=evidence.comparison.turned_green,
         trial=evidence.trial or Trial(),
         changed_tests=policy.changed_tests,
+        ask_for_tests=policy.ask_for_tests,
         doubts=(*(evidence.doubts or ()), *(evidence.opinions or ())),
-        challenged=start.state.challenged,
+        challenged=start.state.proof.challenged,
     )
 
 
@@ -135,15 +144,15 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
     key = evidence.stories.current or ""
     cooled = breaker.cool_down(before, iteration=state.starts, at=evidence.at, policy=policy)
     one = _weighed(state, start, result, evidence, policy)
-    state, one = _look_back(state, one)
+    looked = _look_back(state, one)
+    state = looked.state
+    one = looked.assessment
     state = _counters(_circuit(state, one), one)
     story = story_after(state.story(key), one)
     entries = {key: story}
     if not key and evidence.stories.total is not None and story.is_apart:
         # In a list without names each one that drops out is another.
-        fresh = {"saturated": False, "test_row": 0, "attempts": 0, "refusals": 0}
-        open_again = replace(story, standing=Standing.OPEN, **fresh)
-        entries = {"": open_again, f"#{one.analysis.iteration}": story}
+        entries = {"": _next_without_name(story), f"#{one.analysis.iteration}": story}
     state = state.with_stories(entries)
     changes = breaker.moves(before, state.breaker)
     transition = changes[-1] if changes else None
@@ -152,8 +161,9 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
     decision = Decision(word=ExitDecision.INTERRUPTED, reasons=("a person stopped the run",))
     if not result.end.interrupted:
         decision = decide(state, story, one, was_open=cooled.circuit is Circuit.OPEN)
-    state, story = _quarantined(state, key, one, decision)
-    state = replace(state, available_at=_availability(state, one))
+    state = _quarantined(state, key, one, decision)
+    story = state.story(key)
+    state = replace(state, agent_available_at=_availability(state, one))
     return Step(
         state=state,
         iteration=kept(one, decision),
@@ -164,17 +174,32 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
     )
 
 
+def _next_without_name(story: StoryState) -> StoryState:
+    """What follows a story that dropped out of a list without names.
+
+    It is begun anew but for what the loop as a whole goes on with: the share, whether a second
+    chance was given, and the starts in a row that did not call anything done.
+    """
+    before = story.attempt
+    return replace(
+        story,
+        standing=Standing.OPEN,
+        attempt=Attempt(share=before.share, second_chance=before.second_chance),
+        streak=replace(story.streak, test_row=0),
+    )
+
+
 def _availability(state: RunState, one: Assessment) -> dict[str, float]:
     """When each agent may be started again, after this start of one of them."""
     at = one.evidence.at or 0.0
     clock = _clock(one)
-    known = {name: until for name, until in state.available_at.items() if name != clock}
+    known = {name: until for name, until in state.agent_available_at.items() if name != clock}
     if one.analysis.outcome is Outcome.FATAL:
         return {**known, clock: AGENT_GONE}
     if one.analysis.outcome is Outcome.USAGE_LIMIT:
         resets_at = one.result.response.rate_limit.resets_at
         return {**known, clock: round(at + quota_wait(resets_at, at, state.outages), 1)}
-    full = too_full(state.quota, one.policy.limits.reserve, agent=one.start.agent, at=at)
+    full = too_full(state.usage_windows, one.policy.limits.reserve, agent=one.start.agent, at=at)
     if full:
         return {**known, clock: round(at + quota_wait(free_again(full), at, 0), 1)}
     return known
@@ -196,12 +221,13 @@ def _weighed(
         evidence = replace(evidence, stories_passed=int(verdict.passed))
     moved = progress.assess(evidence, said.status, state.memory)
     brought = said.claims_done or moved.turned_green or evidence.stories_passed
-    trail = () if brought else (*start.state.trail, progress.footprint(start.tree, evidence))
+    trail = () if brought else (*start.state.streak.trail, progress.footprint(start.tree, evidence))
     words = progress.treading_water(trail, evidence, policy)
     if words and not said.says_nothing:
         moved = replace(moved, made=False, reasons=(words,), treading=True)
     asked = () if result.asked is None else (result.asked,)
-    used, session_usage = accounted(start.state, result.response, *asked)
+    usage = accounted(start.state.conversation, result.response, *asked)
+    own = usage.own + evidence.reviewed
     return Assessment(
         start=start,
         result=result,
@@ -209,9 +235,9 @@ def _weighed(
         policy=policy,
         moved=moved,
         verdict=verdict,
-        used=used,
-        session_usage=session_usage,
-        totals=totals_with(state, result, used, evidence),
+        used=own,
+        session_usage=usage.conversation,
+        totals=totals_with(state, result, own, evidence),
         analysis=analyze(said, result.heard, evidence, moved, iteration=state.starts + 1),
         trail=trail[-policy.treading_window :],
     )
@@ -225,7 +251,7 @@ def _verdict(
     if said.refused:
         return StoryVerdict(reasons=(result.response.reason,))
     if said.outcome.is_infrastructure:
-        return StoryVerdict(reasons=(f"the start came to nothing ({said.outcome.words})",))
+        return StoryVerdict(reasons=(f"the start failed ({said.outcome.words})",))
     if evidence.unfinished and said.story_claimed:
         return StoryVerdict(reasons=(evidence.unfinished,))
     if evidence.returned is not None:
@@ -237,14 +263,19 @@ def _verdict(
     return judge_story(proof_of(start, said, evidence, policy))
 
 
-def _look_back(state: RunState, one: Assessment) -> tuple[RunState, Assessment]:
+class LookedBack(NamedTuple):
+    state: RunState
+    assessment: Assessment
+
+
+def _look_back(state: RunState, one: Assessment) -> LookedBack:
     """Add what only history shows: stuck patterns and output decline."""
     moved = one.moved
     analysis = one.analysis
     response = one.result.response
     state = replace(state, memory=progress.remember(state.memory, one.evidence, moved))
     if one.analysis.says_nothing:
-        return state, one
+        return LookedBack(state, one)
     entry = WindowEntry(
         error=analysis.error_signature,
         reply=progress.normalise_reply(speech(response.final_words)),
@@ -259,16 +290,19 @@ def _look_back(state: RunState, one: Assessment) -> tuple[RunState, Assessment]:
     declined = None
     if not moved.made:
         declined = progress.output_decline(chars, state.lengths, percent)
+    warnings = analysis.warnings
+    if declined:
+        warnings = (*warnings, declined.detail)
     analysis = replace(
         analysis,
         stuck=stuck,
         decline=declined,
-        warnings=(*analysis.warnings, *((declined.detail,) if declined else ())),
+        warnings=warnings,
     )
     lengths = (*state.lengths, chars)[-progress.MAX_LENGTHS :]
-    signs = tuple(pattern.detail for pattern in stuck)
+    signs = progress.signs_for_prompt(window, one.policy)
     state = replace(state, window=window, lengths=lengths, stuck=signs)
-    return state, replace(one, analysis=analysis)
+    return LookedBack(state, replace(one, analysis=analysis))
 
 
 def _circuit(state: RunState, one: Assessment) -> RunState:
@@ -313,6 +347,12 @@ def _counters(state: RunState, one: Assessment) -> RunState:
         startup += 1
     elif one.counts:
         startup = 0
+    iterations = state.iterations
+    if one.counts:
+        iterations += 1
+    unanswered = state.unanswered
+    if result.asked is not None and result.asked.status is None:
+        unanswered += 1
     if one.analysis.progress or not infrastructure:
         failures = 0
     elif response.model_output:
@@ -320,15 +360,15 @@ def _counters(state: RunState, one: Assessment) -> RunState:
     return replace(
         state,
         starts=state.starts + 1,
-        iterations=state.iterations + one.counts,
+        iterations=iterations,
         cost_usd=state.cost_usd + one.used.dollars,
         tokens=state.tokens + one.used.fresh_tokens,
         active_s=state.active_s + result.end.duration_s,
         startup_errors=startup,
         paid_failures=failures,
         silent_stalls=state.silent_stalls + 1 if result.is_silent else 0,
-        quota=updated(state.quota, response.rate_limit.windows, one.start.agent),
-        unanswered=state.unanswered + (result.asked is not None and result.asked.status is None),
+        usage_windows=updated(state.usage_windows, response.rate_limit.windows, one.start.agent),
+        unanswered=unanswered,
         outages=_outages(state, one),
     )
 
@@ -338,36 +378,36 @@ def _outages(state: RunState, one: Assessment) -> int:
     if not one.analysis.says_nothing:
         return 0
     is_limit = one.analysis.outcome is Outcome.USAGE_LIMIT
-    if is_limit and state.available_at.get(_clock(one), 0.0) > (one.evidence.at or 0.0):
+    if is_limit and state.agent_available_at.get(_clock(one), 0.0) > (one.evidence.at or 0.0):
         return state.outages
     return state.outages + 1
 
 
-def _quarantined(
-    state: RunState, key: str, one: Assessment, decision: Decision
-) -> tuple[RunState, StoryState]:
+def _quarantined(state: RunState, key: str, one: Assessment, decision: Decision) -> RunState:
     """Set a story aside after too many failed attempts; a last one has its second chance first."""
     story = state.story(key)
     facts = one.evidence.stories
-    worn_out = story.saturated or 0 < one.policy.limits.max_attempts <= story.attempts
+    worn_out = story.attempt.saturated or 0 < one.policy.limits.max_attempts <= story.attempt.failed
     is_silent = state.silent_stalls >= SILENT_STALLS
-    share = "" if worn_out or is_silent else share_used(one.policy.limits, story.share)
+    share = "" if worn_out or is_silent else share_used(one.policy.limits, story.attempt.share)
     stays = facts.total is None or facts.current is None or story.standing is not Standing.OPEN
     stays = stays or state.breaker.circuit is Circuit.OPEN or not (worn_out or is_silent or share)
     if decision.word is not ExitDecision.CONTINUE or stays:
-        return state, story
+        return state
     if not facts.others and (share or not one.analysis.story_claimed):
-        return state, story  # a last story that goes nowhere is the breaker's business
-    failed = f"{counted(story.attempts, 'attempt')} failed"
-    words = share or ("only tests were written" if story.saturated else failed)
+        return state  # a last story that goes nowhere is the breaker's business
+    failed = f"{counted(story.attempt.failed, 'attempt')} failed"
+    words = share or ("only tests were written" if story.attempt.saturated else failed)
     words = silent_words(state.silent_stalls) if is_silent else words
     story = story.put_aside(words, others=facts.others > 0)
     state = state.with_stories({key: story})
     state = replace(state, silent_stalls=0) if is_silent else state
     if story.standing is not Standing.SET_ASIDE:
-        return state, story
+        return state
     # The next one starts CLOSED, unless nothing moves at all.
-    idle = state.idle_set_asides + (not share)
+    idle = state.idle_set_asides
+    if not share:
+        idle += 1
     at = one.evidence.at
     if not share and idle >= 2:
         words = "two stories in a row were set aside without any progress"
@@ -375,7 +415,7 @@ def _quarantined(
     else:
         words = f"{key or 'the work'} was set aside"
         circuit = breaker.reset(state.breaker, iteration=state.starts, at=at, reason=words)
-    return replace(state, breaker=circuit, idle_set_asides=idle), story
+    return replace(state, breaker=circuit, idle_set_asides=idle)
 
 
 def _effects(story: StoryState, one: Assessment) -> Iterator[AnyEffect]:
@@ -385,14 +425,14 @@ def _effects(story: StoryState, one: Assessment) -> Iterator[AnyEffect]:
         yield MarkStory(story=named.id)
     # Where the model never answered, only what it moved is worth an entry.
     if one.counts or one.moved.made:
-        yield progress_entry(one, story.grade)
+        yield progress_entry(one, story.proof.grade)
     if named is not None and story.standing is Standing.SET_ASIDE:
-        yield SaveLeftovers(story=named.id, tree=story.start_tree, head=story.start_head)
+        yield SaveLeftovers(story=named.id, tree=story.base.start_tree, head=story.base.start_head)
     if named is not None and passed and one.policy.commits:
         yield CommitStory(
             story=named.id,
             title=named.title,
-            grade=story.grade,
+            grade=story.proof.grade,
             tree=one.evidence.checked_tree,
             head=one.evidence.head,
         )

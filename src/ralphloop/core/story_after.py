@@ -5,19 +5,44 @@ agent that was asked for its status block has answered twice in one start, and b
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from ralphloop.core.grading import HOLLOW, UNCHANGED
+from ralphloop.core.handover import MOST_CHANGED, criteria_met, failing_tests
 from ralphloop.core.iteration import AddProgress, Assessment
-from ralphloop.core.model import TOKENS, CheckResult, CheckStatus, Outcome, Response, Usage
+from ralphloop.core.model import (
+    TOKENS,
+    CheckResult,
+    CheckStatus,
+    Evidence,
+    Outcome,
+    Response,
+    Usage,
+)
 from ralphloop.core.policy import REFUSALS, Share
 from ralphloop.core.progress import failed_checks
-from ralphloop.core.run_state import MAX_FAILURE_CHARS, Standing, StoryState, is_failed_attempt
+from ralphloop.core.run_state import (
+    MAX_ANSWER_CHARS,
+    MAX_FAILURE_CHARS,
+    Conversation,
+    LandingReturns,
+    Standing,
+    StoryNotes,
+    StoryState,
+    StoryTotals,
+    Streak,
+    is_failed_attempt,
+)
 from ralphloop.core.totals import Expense
 from ralphloop.text.lines import own_lines
 from ralphloop.text.plain import clean, one_line, some
-from ralphloop.text.status_block import StatusBlock
+from ralphloop.text.remarks import answer_without_block, remarks_in
+from ralphloop.text.status_block import StatusBlock, advice_of
+
+_MOST_DOUBTS = 5
+_LONGEST_ADVICE = 300
 
 
 def story_after(now: StoryState, one: Assessment) -> StoryState:
@@ -32,52 +57,99 @@ def story_after(now: StoryState, one: Assessment) -> StoryState:
         return _refused(state, one.result.response.reason)
     if analysis.says_nothing:
         return state
-    unclaimed = 0 if analysis.claims_done else now.unclaimed + 1
+    unclaimed = 0 if analysis.claims_done else now.streak.unclaimed + 1
     back = evidence.returned
     if back is not None:
-        met = tuple(dict.fromkeys((*state.collided, *back.others)))[-20:]
-        state = replace(state, returns=state.returns + 1, collided=met)
-    row = state.test_row + 1 if analysis.test_only and not passed else 0
+        met = tuple(dict.fromkeys((*state.landing.collided, *back.others)))[-20:]
+        landing = LandingReturns(count=state.landing.count + 1, collided=met)
+        state = replace(state, landing=landing)
+    row = 0
+    if analysis.test_only and not passed:
+        row = state.streak.test_row + 1
     saturated = 0 < one.policy.test_saturation <= row
+    if saturated:
+        row = 0
+    challenged = (*before.proof.challenged, *one.findings)[-20:]
     state = replace(
         state,
-        failure=failure_text(evidence.checks or (), MAX_FAILURE_CHARS),
-        findings=tuple(_told(one, unclaimed)),
-        refusals=0,
-        unclaimed=unclaimed,
-        trail=one.trail,
-        challenged=(*before.challenged, *one.findings)[-20:],
         reason="; ".join(verdict.reasons),
-        test_row=0 if saturated else row,
-        saturated=saturated,
+        proof=replace(state.proof, challenged=challenged),
+        attempt=replace(state.attempt, refusals=0, saturated=saturated),
+        streak=Streak(unclaimed=unclaimed, trail=one.trail, test_row=row),
+        notes=_handed_over(state.notes, one),
     )
     if passed:
-        proven = {"standing": Standing.PASSED, "grade": str(verdict.grade or "")}
-        uncommitted = {"commitless": False, "commit": ""}
-        return replace(state, **proven, **uncommitted, failure="", findings=(), lost={})
+        return _proven(state, str(verdict.grade or ""))
+    failure = _failure_after(state.notes.failure, evidence)
+    findings = tuple(_told(one, unclaimed))
+    state = replace(state, notes=replace(state.notes, failure=failure, findings=findings))
     if now.standing is Standing.SET_ASIDE:
         return replace(state, reason=now.reason)
     waits = analysis.is_blocked
-    failed = back is None and is_failed_attempt(analysis, passed=False)
+    failed = back is None and not waits and is_failed_attempt(analysis, passed=False)
     if waits and analysis.status is not None:
         reason = analysis.status.recommendation or "the agent gave no reason"
         state = replace(state, standing=Standing.BLOCKED, reason=reason)
     elif state.standing is Standing.BLOCKED:
         state = replace(state, standing=Standing.OPEN)
-    more = int(waits or failed)
-    return replace(state, attempts=state.attempts + more, failed=state.failed + more)
+    return state.with_failed_attempt() if failed else state
+
+
+def _failure_after(known: str, evidence: Evidence) -> str:
+    """What the checks said; where nobody looked again and nothing was changed, what they had."""
+    if evidence.checks is None and evidence.files_changed == 0:
+        return known
+    return failure_text(evidence.checks or (), MAX_FAILURE_CHARS)
+
+
+def _proven(state: StoryState, grade: str) -> StoryState:
+    """Passed; there is nothing more to tell, and its commit is yet to be made."""
+    return replace(
+        state,
+        standing=Standing.PASSED,
+        proof=replace(state.proof, grade=grade, commitless=False, commit=""),
+        notes=replace(state.notes, failure="", findings=(), failing=(), met=(), advised=""),
+        base=replace(state.base, lost={}),
+    )
+
+
+def _handed_over(notes: StoryNotes, one: Assessment) -> StoryNotes:
+    """What the next attempt and a person need of this one; where it is silent, what was known."""
+    checks = one.evidence.checks
+    story = one.start.story
+    said = one.result.response.final_words
+    doubts = (*notes.doubted, *remarks_in(said).doubts)
+    files = (*(one.evidence.work_files or ()), *notes.changed)
+    status = one.analysis.status
+    # What a story that waits asks for is told with its answer.
+    is_waiting = one.analysis.is_blocked
+    advised = advice_of(status.recommendation) if status and not is_waiting else ""
+    notes = replace(
+        notes,
+        advised=one_line(advised, _LONGEST_ADVICE),
+        said=answer_without_block(said, MAX_ANSWER_CHARS) or notes.said,
+        doubted=tuple(dict.fromkeys(doubts))[-_MOST_DOUBTS:],
+        changed=tuple(dict.fromkeys(files))[:MOST_CHANGED],
+    )
+    if checks is None and one.evidence.files_changed:
+        return replace(notes, failing=())  # by what was changed since, they may be green
+    if checks is None or story is None:
+        return notes
+    return replace(notes, failing=failing_tests(checks), met=criteria_met(story, checks))
 
 
 def _refused(state: StoryState, said: str) -> StoryState:
     """No attempt, and no conversation to go on with; a second time it waits for a person."""
     told = f"The last request was refused before it was read: {said}"
-    waits = state.refusals + 1 >= REFUSALS and state.standing is Standing.OPEN
+    refusals = state.attempt.refusals + 1
+    waits = refusals >= REFUSALS and state.standing is Standing.OPEN
+    findings = tuple(dict.fromkeys((told, *state.notes.findings)))
     return replace(
         state.fresh_conversation(),
-        refusals=state.refusals + 1,
-        reason=said,
-        findings=tuple(dict.fromkeys((told, *state.findings))),
         standing=Standing.BLOCKED if waits else state.standing,
+        reason=said,
+        attempt=replace(state.attempt, refusals=refusals),
+        notes=replace(state.notes, findings=findings),
     )
 
 
@@ -113,38 +185,59 @@ def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
 def _worked_on(now: StoryState, one: Assessment) -> StoryState:
     """The state the start found, with what it used and what a person asked of the story since."""
     before = one.start.state
-    result = one.result
-    had = now.share
-    checking = sum(check.duration_s for check in one.evidence.checks or ())
-    not_started = one.analysis.outcome is Outcome.STARTUP_ERROR
+    evidence = one.evidence
+    base = before.base.moved(
+        tree=before.base.start_tree or one.start.tree,
+        head=before.base.start_head or one.start.head,
+        left=evidence.left_tree or evidence.tree or "",
+    )
+    work = evidence.work or before.proof.work
+    # A request that was refused was refused of the work as the start found it.
+    attempt = replace(now.attempt, share=_share_with(now, one), refusals=before.attempt.refusals)
+    notes = replace(before.notes, answers=now.notes.answers, leftovers=one.result.leftovers)
     return replace(
         before,
         standing=now.standing,
         reason=now.reason,
-        attempts=now.attempts,
-        second_chance=now.second_chance,
-        test_row=now.test_row,
-        saturated=now.saturated,
-        answers=now.answers,
-        iterations=before.iterations + (not one.analysis.refused),
-        share=Share(
-            iterations=had.iterations + one.counts,
-            cost_usd=had.cost_usd + one.used.dollars,
-            active_s=had.active_s + result.end.duration_s + checking,
-        ),
-        start_tree=before.start_tree or one.start.tree,
-        start_head=before.start_head or one.start.head,
-        left_tree=one.evidence.left_tree or one.evidence.tree or "",
-        work=one.evidence.work or before.work,
-        cost_usd=before.cost_usd + one.used.dollars,
-        unpriced=before.unpriced + is_unpriced(result.response),
-        # A conversation that could not be found is forgotten.
-        session_id="" if not_started else result.response.session_id or before.session_id,
-        session_agent=one.start.agent,
-        session_usage=one.session_usage,
-        leftovers=result.leftovers,
-        asked=one.evidence.asked,
-        lost=one.evidence.lost,
+        proof=replace(before.proof, work=work, asked=evidence.asked, criteria=evidence.criteria),
+        attempt=attempt,
+        streak=replace(before.streak, test_row=now.streak.test_row),
+        conversation=_conversation_after(one),
+        base=replace(base, lost=evidence.lost),
+        notes=notes,
+        totals=_totals_with(before.totals, one),
+    )
+
+
+def _share_with(now: StoryState, one: Assessment) -> Share:
+    had = now.attempt.share
+    checking = sum(check.duration_s for check in one.evidence.checks or ())
+    return Share(
+        iterations=had.iterations + 1 if one.counts else had.iterations,
+        cost_usd=had.cost_usd + one.used.dollars,
+        active_s=had.active_s + one.result.end.duration_s + checking,
+    )
+
+
+def _conversation_after(one: Assessment) -> Conversation:
+    name = one.result.response.session_id or one.start.state.conversation.id
+    if one.analysis.outcome is Outcome.STARTUP_ERROR:
+        name = ""  # one that could not be found is forgotten
+    return Conversation(id=name, agent=one.start.agent, usage=one.session_usage)
+
+
+def _totals_with(had: StoryTotals, one: Assessment) -> StoryTotals:
+    iterations = had.iterations
+    if not one.analysis.refused:
+        iterations += 1
+    unpriced = had.unpriced
+    if is_unpriced(one.result.response):
+        unpriced += 1
+    return StoryTotals(
+        iterations=iterations,
+        failed=had.failed,
+        cost_usd=had.cost_usd + one.used.dollars,
+        unpriced=unpriced,
     )
 
 
@@ -164,9 +257,11 @@ def progress_entry(one: Assessment, grade: str) -> AddProgress:
         outcome = "interrupted"
     elif analysis.is_blocked:
         outcome = "blocked"
+    elif one.evidence.returned is not None:
+        outcome = "in_progress"
     elif analysis.story_claimed or has_failed:
         outcome = "failed"
-    advice = analysis.status.recommendation if analysis.status else ""
+    advice = advice_of(analysis.status.recommendation) if analysis.status else ""
     # What the agent says it did: the beginning of its answer, in its own words.
     lines = own_lines(clean((one.result.response.final_text or "")[:4_000]))
     spoken = (line.strip().lstrip("#*->").strip() for line in lines)
@@ -186,10 +281,15 @@ def progress_entry(one: Assessment, grade: str) -> AddProgress:
     return AddProgress(at=at, task=task, outcome=outcome, summary=summary)
 
 
-def accounted(before: StoryState, *answers: Response) -> tuple[Usage, Usage]:
-    """What these answers used by themselves, and what their conversation reported up to there."""
-    session = before.session_id
-    known = before.session_usage
+class AccountedUsage(NamedTuple):
+    own: Usage  # of the answers by themselves
+    conversation: Usage  # what it reported up to there
+
+
+def accounted(before: Conversation, *answers: Response) -> AccountedUsage:
+    """What these answers used, where their conversation may count itself as a whole."""
+    session = before.id
+    known = before.usage
     own = Usage()
     for answer in answers:
         usage = answer.usage
@@ -204,7 +304,7 @@ def accounted(before: StoryState, *answers: Response) -> tuple[Usage, Usage]:
         adds = session and answer.session_id in (None, session) and not answer.usage.cumulative
         known = known + answer.usage if adds else answer.usage
         session = answer.session_id or session
-    return own, known
+    return AccountedUsage(own, known)
 
 
 def is_unpriced(response: Response) -> bool:

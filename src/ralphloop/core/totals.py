@@ -4,7 +4,7 @@ What nobody named a price for is unknown, and never zero.  A `Window` is the new
 about the hours or weeks of a subscription; once its reset has come it says nothing any more.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from ralphloop.core import Value
 from ralphloop.text.durations import clock_time
 from ralphloop.text.plain import counted
 
+UNKNOWN = "unknown"  # stands where a number would, on every screen
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
@@ -85,12 +86,17 @@ def cost_words(dollars: float, unpriced: int) -> str:
     """A cost behind its name: `$1.20`, `unknown`, `$1.20 + unknown (3 starts)`."""
     if not unpriced:
         return money(dollars)
-    return f"{money(dollars)} + unknown ({counted(unpriced, 'start')})" if dollars else "unknown"
+    return f"{money(dollars)} + {UNKNOWN} ({counted(unpriced, 'start')})" if dollars else UNKNOWN
 
 
 def spent_words(dollars: float, unpriced: int) -> str:
-    """The same among other words."""
-    return "cost unknown" if unpriced and not dollars else cost_words(dollars, unpriced)
+    """The same among other words: `$1.20`, `unknown cost`."""
+    return f"{UNKNOWN} cost" if unpriced and not dollars else cost_words(dollars, unpriced)
+
+
+def token_words(tokens: int, starts: int, form: Callable[[int], str] = "{:,}".format) -> str:
+    """Tokens among other words; where somebody worked and named none, nobody knows."""
+    return f"{form(tokens)} tokens" if tokens or not starts else f"{UNKNOWN} tokens"
 
 
 def short_cost(dollars: float, unpriced: int) -> str:
