@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from ralphloop.core.events import AgentStep, IterationFinished, LoopEvent, StatusAsked, Unknown
 from ralphloop.core.iteration import CommitStory, Iteration, MarkStory
 from ralphloop.core.model import Analysis
-from ralphloop.core.run_state import StoryState
+from ralphloop.core.run_state import (
+    Attempt,
+    StoryState,
+)
 from ralphloop.core.totals import Expense
 from ralphloop.errors import JournalError
 from ralphloop.journal.journal import Journal, new_run_id
@@ -128,7 +131,7 @@ def test_finishing_writes_everything_or_nothing(journal: Journal) -> None:
 
     journal.finish_iteration(done)
     assert saved_state(journal, "r1") == (1, b'{"starts":1}')
-    assert journal.story_states("r1") == {"US-1": StoryState(attempts=1)}
+    assert journal.story_states("r1") == {"US-1": StoryState(attempt=Attempt(failed=1))}
     assert journal.meta("circuit") == {"state": "OPEN"}
     assert [event.what.type for event in journal.events_since("r1", 0)] == ["iteration_finished"]
 
@@ -263,7 +266,7 @@ def test_a_new_run_supersedes_and_may_keep_story_states(journal: Journal) -> Non
     old = journal.find_run("r1")
     assert old is not None
     assert old.status is RunStatus.SUPERSEDED
-    assert journal.story_states("r2") == {"US-1": StoryState(attempts=2)}
+    assert journal.story_states("r2") == {"US-1": StoryState(attempt=Attempt(failed=2))}
     latest = next(iter(journal.unfinished_runs()), None)
     assert latest is not None
     assert latest.id == "r2"

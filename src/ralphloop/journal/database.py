@@ -20,8 +20,8 @@ from typing import Self, TypeVar
 
 from ralphloop.atomic import kill_point, sync_directory, temporary_name
 from ralphloop.errors import JournalError
+from ralphloop.journal.authenticity import Belief, RowChain
 from ralphloop.journal.records import storable
-from ralphloop.journal.seal import Belief, Seal
 
 APPLICATION_ID = 0x52616C66  # "Ralf" in the file's header marks a journal as ours
 _SQL = Path(__file__).with_name("migrations.sql").read_text(encoding="utf-8")
@@ -51,7 +51,7 @@ class Database:
         self._lock = threading.RLock()
         self._file = _identity(path)
         self._level = ""  # how writes are synced now
-        self.seal: Seal | None = None  # None: it is only read
+        self.chain: RowChain | None = None  # None: it is only read
         self.belief = Belief.OURS  # as far as was looked
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
@@ -83,11 +83,11 @@ class Database:
                 self._level = level
             self.connection.execute("BEGIN IMMEDIATE")
             try:
-                if self.seal:
-                    self.seal.begin()
+                if self.chain:
+                    self.chain.begin()
                 yield self
-                if self.seal:
-                    self.seal.finish()
+                if self.chain:
+                    self.chain.finish()
                 kill_point(f"journal.{name}.uncommitted")
                 self.connection.execute("COMMIT")
             except BaseException:  # Ctrl+C too: half a transaction is none
@@ -95,8 +95,8 @@ class Database:
                     self.connection.execute("ROLLBACK")
                 raise
             kill_point(f"journal.{name}.committed")
-            if self.seal and durable:
-                self.seal.publish()
+            if self.chain and durable:
+                self.chain.publish()
 
     def run(self, sql: str, parameters: Parameters = ()) -> int:
         """Run one statement of a transaction; the number of rows it changed."""
@@ -124,24 +124,24 @@ class Database:
             finally:
                 temporary.unlink(missing_ok=True)
             again = open_for_writing(Database, self.path, check=False)
-            if self.seal is not None:
-                self.seal.close()
+            if self.chain is not None:
+                self.chain.close()
             self.connection = again.connection
-            self.seal = again.seal
+            self.chain = again.chain
             self._file = _identity(self.path)
         return True
 
     def adopt(self) -> None:
-        if self.seal is not None:
+        if self.chain is not None:
             with self.write("adopt"):
-                self.seal.adopt()
+                self.chain.adopt()
             self.belief = Belief.OURS
 
     def close(self) -> None:
         with self._lock:
             self.connection.close()
-            if self.seal is not None:
-                self.seal.close()
+            if self.chain is not None:
+                self.chain.close()
 
     def __enter__(self) -> Self:
         return self
@@ -168,15 +168,15 @@ def open_for_writing(kind: type[_D], path: Path, *, check: bool) -> _D:
             uses_log = use_write_ahead_log(connection)
             connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
             database = kind(connection, path, "" if uses_log else _NO_WAL)
-            seal = Seal(connection, path)
+            chain = RowChain(connection, path)
             pending = MIGRATIONS.keys() - _applied(connection)
             if (check or pending) and not is_new:
-                database.belief = seal.belief()
+                database.belief = chain.belief()
             if pending:
                 with database.write("migrate"):
                     _migrate(connection)
-            seal.attach()
-            database.seal = seal
+            chain.attach()
+            database.chain = chain
             if is_new or (pending and database.belief is Belief.OURS):
                 database.adopt()
             otherwise.pop_all()
@@ -337,7 +337,7 @@ def belief_in(path: Path) -> Belief:
     if not path.exists():
         return Belief.OURS
     with open_for_reading(Database, path) as database, explained(path):
-        return Seal(database.connection, path).belief()
+        return RowChain(database.connection, path).belief()
 
 
 def _refuse_unknown(connection: sqlite3.Connection, path: Path) -> None:

@@ -21,10 +21,19 @@ import msgspec
 from ralphloop import atomic
 from ralphloop.core.events import IterationFinished, LoopEvent
 from ralphloop.core.interventions import AnyIntervention
+from ralphloop.core.model import RunLimit
 from ralphloop.core.policy import Policy
-from ralphloop.core.run_state import Basis, Book, Desk, RunState, Session
+from ralphloop.core.run_state import (
+    LanesState,
+    OperatorOverrides,
+    RunBaseline,
+    RunState,
+    Session,
+    StoryState,
+)
 from ralphloop.core.totals import Expense
 from ralphloop.errors import JournalError
+from ralphloop.journal.authenticity import Belief, insist
 from ralphloop.journal.database import Database, open_for_writing
 from ralphloop.journal.queries import ASKINGS_KEY, CIRCUIT_KEY, IS_ERRAND, PARTS, Queries
 from ralphloop.journal.records import (
@@ -34,7 +43,7 @@ from ralphloop.journal.records import (
     RunStatus,
     json_text,
 )
-from ralphloop.journal.seal import Belief, insist
+from ralphloop.journal.story_shape import stored_run_state, stored_story
 from ralphloop.project import ERRANDS
 from ralphloop.text.durations import stamp
 
@@ -101,6 +110,7 @@ class Journal(Queries):
         with self.write("reopen_run") as db:
             changed = db.run(
                 "UPDATE runs SET status = 'running', ended_at = NULL, decision = '', reason = '',"
+                " used_up = NULL,"
                 " last_activity = ?, pid = ?, pid_started = ?, config = COALESCE(?, config)"
                 " WHERE id = ? AND status IN ('running', 'stopped')",
                 (now, pid, pid_started, json_text(config) if config else None, run),
@@ -108,11 +118,19 @@ class Journal(Queries):
             _expect_one(changed, f"run {run} is not there or can no longer be continued")
 
     def end_run(
-        self, run: str, *, now: float, status: RunStatus, decision: str = "", reason: str = ""
+        self,
+        run: str,
+        *,
+        now: float,
+        status: RunStatus,
+        decision: str = "",
+        reason: str = "",
+        used_up: RunLimit | None = None,
     ) -> None:
         with self.write("end_run") as db:
-            ended = {"status": status, "decision": decision, "reason": reason}
+            ended = {"status": status, "decision": decision, "reason": reason, "used_up": used_up}
             end = "status = :status, ended_at = :now, decision = :decision, reason = :reason"
+            end += ", used_up = :used_up"
             changed = db.run(f"{_ALIVE}, {end} WHERE id = :run", {"now": now, "run": run} | ended)
             _expect_one(changed, f"there is no run {run}")
             _void_requests(db, now, "id = ?", run)
@@ -209,8 +227,11 @@ class Journal(Queries):
             _keep(db, run, after, state, moved)
         session.state = state
 
-    def save_part(self, run: str, part: Basis | Desk | RunState | Book) -> None:
-        self.set_meta(PARTS[type(part)].format(run), part)
+    def save_part(
+        self, run: str, part: RunBaseline | OperatorOverrides | RunState | LanesState
+    ) -> None:
+        stored = stored_run_state(part) if isinstance(part, RunState) else part
+        self.set_meta(PARTS[type(part)].format(run), stored)
 
     def set_meta(self, key: str, value: object) -> None:
         self.put("set_meta", {key: value})
@@ -308,7 +329,8 @@ def _keep(
         " ON CONFLICT (run, story) DO UPDATE SET state = ?3"
     )
     for story, one in stories.items():
-        db.run(sql, (run, story, json_text(one)))
+        stored = stored_story(one) if isinstance(one, StoryState) else one
+        db.run(sql, (run, story, json_text(stored)))
 
 
 def _set_meta(db: Database, values: Mapping[str, object]) -> None:

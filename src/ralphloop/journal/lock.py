@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from ralphloop.atomic import write_atomic
 from ralphloop.errors import LockedError, RepositoryError
@@ -112,7 +112,9 @@ class RunLock:
         if lane:
             del places[directory]
         # With what the last holder, which was killed, had left running.
-        self.held, self.ended = _take_all(places, self.holder, now=now)
+        taken = _take_all(places, self.holder, now=now)
+        self.held = taken.held
+        self.ended = taken.ended
 
     def renew_if_deleted(self, now: float) -> bool:
         """Hold the project again where somebody deleted the lock; LockedError if taken by now."""
@@ -166,7 +168,7 @@ def hook_turn(
         expires_at=now + lease_s,
         project=str(directory.parent),
     )
-    held, _ = _take_all(_places(directory), holder, now=now, patience_s=_HOOK_PATIENCE_S)
+    held = _take_all(_places(directory), holder, now=now, patience_s=_HOOK_PATIENCE_S).held
     try:
         yield holder
     finally:
@@ -256,10 +258,15 @@ def _can_be_held(place: Path) -> bool:
     return not place.name.startswith(_TREE_ROOM) or os.access(place.parent, os.W_OK)
 
 
+class TakenPlaces(NamedTuple):
+    held: dict[Path, KernelLock]
+    ended: tuple[str, ...]  # checks of a predecessor that were stopped
+
+
 def _take_all(
     places: Mapping[Path, bool], asking: Holder, *, now: float, patience_s: float = 0.0
-) -> tuple[dict[Path, KernelLock], tuple[str, ...]]:
-    """Take every place and sign where we are alone, or take none; and what was ended."""
+) -> TakenPlaces:
+    """Take every place and sign where we are alone, or take none; end what was left running."""
     held = dict[Path, KernelLock]()
     here = Path(asking.project, RALPH_DIR)
     with ExitStack() as otherwise:
@@ -279,7 +286,7 @@ def _take_all(
                 if _overlaps(beside, here):
                     raise _held_by(beside, asking)
         otherwise.pop_all()
-    return held, ended
+    return TakenPlaces(held, ended)
 
 
 def _end_checks(died: Holder | None) -> tuple[str, ...]:

@@ -124,3 +124,6 @@ CREATE INDEX interventions_run ON interventions (run, seq);
 -- step m004_seal
 -- The signed sum of all rows that are believed.
 CREATE TABLE seal (id INTEGER PRIMARY KEY CHECK (id = 1), seq INTEGER NOT NULL, total BLOB NOT NULL, mac BLOB NOT NULL);
+-- step m005_limit
+-- Which limit ended a run; older ones say it in their reason alone.
+ALTER TABLE runs ADD COLUMN used_up TEXT;

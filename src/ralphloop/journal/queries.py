@@ -9,21 +9,38 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
 
 from ralphloop.core import readable
 from ralphloop.core.breaker import BreakerState
-from ralphloop.core.events import IterationFinished, LoopEvent, event_of
-from ralphloop.core.interventions import AnyIntervention
+from ralphloop.core.events import IterationFinished, Landing, LoopEvent, RunFinished, event_of
+from ralphloop.core.following import Follow
+from ralphloop.core.interventions import AnyIntervention, RejectionTakenBack, StoryRejected
 from ralphloop.core.iteration import AnyEffect, Iteration, MarkStory
 from ralphloop.core.proof import TestReport
-from ralphloop.core.run_state import Basis, Book, Desk, RunState, Session, StoryState, first_state
+from ralphloop.core.proposals import Proposal
+from ralphloop.core.queueing import QueueEntry
+from ralphloop.core.run_state import (
+    LanesState,
+    OperatorOverrides,
+    RunBaseline,
+    RunState,
+    Session,
+    StoryState,
+    first_state,
+)
 from ralphloop.core.totals import Expense, Totals
 from ralphloop.errors import JournalError
 from ralphloop.journal.database import Database, open_for_reading
+from ralphloop.journal.old_words import (
+    finish_with_values,
+    iteration_with_values,
+    limit_named_in,
+)
 from ralphloop.journal.records import (
+    AgentThrough,
     InterventionRecord,
     IterationRecord,
     KnownResults,
@@ -33,6 +50,7 @@ from ralphloop.journal.records import (
     Wait,
     Wish,
 )
+from ralphloop.journal.story_shape import run_state_in_parts, story_in_parts
 from ralphloop.project import ERRANDS
 from ralphloop.text.durations import is_expired
 
@@ -43,13 +61,25 @@ RESULTS_KEY = "results:{}:{}"  # of a run's checks when that iteration had passe
 NOTES_KEY = "notes"  # said between two runs, for the next
 ASKINGS_KEY = "askings"
 SWAP_KEY = "experiment"  # the files that are exchanged right now
+REJECTION_KEY = "rejection"  # the stories that are being taken out right now
+SENT_BACK_KEY = "sent_back"  # what was taken out last, as long as it can be brought back
+BRINGING_BACK_KEY = "bringing_back"  # the stories that are being brought back right now
 CIRCUIT_KEY = "circuit"
+PROPOSAL_KEY = "proposal:{}"  # a story that somebody proposes, a row each
+QUEUE_KEY = "queue:{}"  # an item of a queue that was taken, a row each
+FOLLOW_KEY = "follow:{}"  # the pull request of a run on its way to green, a row each
 IS_ERRAND = f"(prd_path LIKE '{ERRANDS}%')"
 _R = TypeVar("_R", bound=msgspec.Struct)
-_P = TypeVar("_P", Basis, Desk, RunState, Book)
+_P = TypeVar("_P", RunBaseline, OperatorOverrides, RunState, LanesState)
 _Read = Callable[[object, type[Any]], Any]
 # What is kept of a run: what was fixed, what a person changed, for a replay the first state, lanes.
-PARTS = {Basis: "frozen:{}", Desk: "desk:{}", RunState: "beginning:{}", Book: "lanes:{}"}
+# Their keys are those of the first version, which old journals have.
+PARTS = {
+    RunBaseline: "frozen:{}",
+    OperatorOverrides: "desk:{}",
+    RunState: "beginning:{}",
+    LanesState: "lanes:{}",
+}
 _TABLES: dict[type[msgspec.Struct], str] = {
     RunRecord: "runs",
     IterationRecord: "iterations",
@@ -57,6 +87,13 @@ _TABLES: dict[type[msgspec.Struct], str] = {
     Wait: "waits",
     Request: "requests",
 }
+
+
+class RejectionRecord(NamedTuple):
+    """A story that a person sent back."""
+
+    after: int  # the last iteration before it
+    story: str
 
 
 class Queries(Database):
@@ -74,6 +111,8 @@ class Queries(Database):
         for row in map(dict, self.rows(sql, parameters)):
             for name in _DECODERS.keys() & row.keys():
                 row[name] = _DECODERS[name](row[name])
+            if kind is RunRecord and row.get("used_up") is None:
+                row["used_up"] = limit_named_in(row["reason"])
             # A run's totals stand among its columns.
             found.append(msgspec.convert({**row, "totals": row}, kind, strict=False))
         return found
@@ -135,8 +174,12 @@ class Queries(Database):
 
     def part(self, kind: type[_P], run: str) -> _P | None:
         """A part of a run; None where it had none, or an older version did not keep it."""
-        saved = self.meta(PARTS[kind].format(run))
-        return None if saved is None else msgspec.convert(saved, kind, strict=False)
+        key = PARTS[kind]
+        saved = self.meta(key.format(run))
+        if saved is None:
+            return None
+        written = run_state_in_parts(saved) if key == PARTS[RunState] else saved
+        return msgspec.convert(written, kind, strict=False)
 
     def session(self, run: str) -> Session:
         """The session as the journal left it; the circuit is the one that outlives sessions."""
@@ -151,20 +194,22 @@ class Queries(Database):
     def seen_session(self, run: str, read: _Read = readable) -> Session:
         """The session for those who only look: what another version wrote, as far as it goes."""
         saved = self.row("SELECT state FROM states WHERE run = ?", (run,))
-        frozen = read(self.meta(PARTS[Basis].format(run)) or {}, Basis)
+        baseline = read(self.meta(PARTS[RunBaseline].format(run)) or {}, RunBaseline)
         stories = self.story_states(run, read)
-        state = first_state(frozen, self.circuit(), stories)
+        state = first_state(baseline, self.circuit(), stories)
         if saved is not None:
             kept = read(msgspec.json.decode(saved["state"]), RunState)
             state = msgspec.structs.replace(kept, breaker=state.breaker, stories=stories)
-        if not state.available_at:  # earlier versions kept it beside the state
+        if not state.agent_available_at:  # earlier versions kept it beside the state
             known = dict(self.meta(QUOTA_KEY.format(run)) or {})
-            state = msgspec.structs.replace(state, available_at=known)
+            state = msgspec.structs.replace(state, agent_available_at=known)
         return Session(
             run=run,
             state=state,
-            frozen=frozen,
-            desk=read(self.meta(PARTS[Desk].format(run)) or {}, Desk),
+            baseline=baseline,
+            overrides=read(
+                self.meta(PARTS[OperatorOverrides].format(run)) or {}, OperatorOverrides
+            ),
             number=self.next_number(run) - 1,
         )
 
@@ -195,6 +240,26 @@ class Queries(Database):
         except msgspec.ValidationError:
             return []  # another version's: then nothing is compared
         return sorted(found, key=lambda one: one.number, reverse=True)
+
+    def proposals(self) -> list[Proposal]:
+        """Stories that somebody proposed, in the order in which they came, decided or not."""
+        sql = "SELECT value FROM meta WHERE key GLOB ?"
+        rows = self.rows(sql, (PROPOSAL_KEY.format("*"),))
+        found = [readable(msgspec.json.decode(row["value"]), Proposal) for row in rows]
+        return sorted(found, key=lambda one: (len(one.id), one.id))
+
+    def follows(self) -> list[Follow]:
+        """Pull requests that are or were followed, the one that was begun last at the end."""
+        sql = "SELECT value FROM meta WHERE key GLOB ?"
+        rows = self.rows(sql, (FOLLOW_KEY.format("*"),))
+        found = [msgspec.convert(msgspec.json.decode(row["value"]), Follow) for row in rows]
+        return sorted(found, key=lambda one: one.began_at)
+
+    def queue_entries(self) -> list[QueueEntry]:
+        """The items of queues that were taken, whatever became of them."""
+        sql = "SELECT value FROM meta WHERE key GLOB ? ORDER BY key"
+        rows = self.rows(sql, (QUEUE_KEY.format("*"),))
+        return [msgspec.convert(msgspec.json.decode(row["value"]), QueueEntry) for row in rows]
 
     def iteration(self, run: str, n: int) -> IterationRecord | None:
         return self._one(IterationRecord, "WHERE run = ? AND n = ?", run, n)
@@ -267,9 +332,24 @@ class Queries(Database):
     def interventions(self, run: str) -> list[InterventionRecord]:
         return self._all(InterventionRecord, "WHERE run = ? ORDER BY seq", run)
 
+    def rejections(self, run: str) -> list[RejectionRecord]:
+        """Which stories a person sent back, in order; those they brought back are none."""
+        found: list[RejectionRecord] = []
+        for made in self.interventions(run):
+            change = made.change
+            if isinstance(change, StoryRejected):
+                found.append(RejectionRecord(made.after, change.story))
+            elif isinstance(change, RejectionTakenBack):
+                undone = max(at for at, one in enumerate(found) if one.story == change.story)
+                del found[undone]
+        return found
+
     def story_states(self, run: str, read: _Read = msgspec.convert) -> dict[str, StoryState]:
         rows = self.rows("SELECT story, state FROM stories WHERE run = ?", (run,))
-        return {row["story"]: read(msgspec.json.decode(row["state"]), StoryState) for row in rows}
+        return {
+            row["story"]: read(story_in_parts(msgspec.json.decode(row["state"])), StoryState)
+            for row in rows
+        }
 
     def meta(self, key: str) -> Any:
         """A value that outlives runs, such as the circuit's state; None where unset."""
@@ -298,31 +378,47 @@ class Queries(Database):
         sql = "SELECT * FROM events WHERE run = ? ORDER BY seq DESC LIMIT ?"
         return [self._event(row) for row in self.rows(sql, (run, limit))][::-1]
 
-    def through(self, run: str, searched: int = 5_000) -> dict[int, tuple[bool, float]]:
+    def through(self, run: str, searched: int = 5_000) -> dict[int, AgentThrough]:
         """Of those that go on, whose agent is through, in order: do they land, and since when."""
         newest = "SELECT * FROM events WHERE run = ? ORDER BY seq DESC LIMIT ?"
         is_last = "type = 'agent_event' AND json_extract(data, '$.kind') = 'result'"
         going_on = "SELECT n FROM iterations WHERE run = ? AND finished_at IS NULL"
         where = f"iteration IN ({going_on}) AND (type = 'landing' OR {is_last}) ORDER BY seq"
-        sql = f"SELECT iteration, type, at FROM ({newest}) WHERE {where}"  # noqa: S608
+        sql = f"SELECT iteration, type, at, data FROM ({newest}) WHERE {where}"  # noqa: S608
         rows = self.rows(sql, (run, searched, run))
-        landing = {n: (True, at) for n, kind, at in rows if kind == "landing"}
-        return landing | {n: (False, at) for n, _, at in rows if n not in landing}
+        found = {
+            n: AgentThrough(at, lands=True, on=_judged_on(data))
+            for n, kind, at, data in rows
+            if kind == "landing"
+        }
+        for n, _, at, _ in rows:
+            if n not in found or not found[n].lands:
+                found[n] = AgentThrough(at, lands=False)
+        return found
 
     def _event(self, row: sqlite3.Row) -> LoopEvent:
         what = event_of(row["type"], msgspec.json.decode(row["data"]))
         n = row["iteration"]
+        if isinstance(what, RunFinished):
+            what = finish_with_values(what)
         if isinstance(what, IterationFinished) and (kept := self.iteration(row["run"], n)):
             what = msgspec.structs.replace(what, iteration=kept.record, spent=kept)
         return LoopEvent(run=row["run"], at=row["at"], what=what, iteration=n, seq=row["seq"])
 
 
+def _judged_on(data: str) -> tuple[str, ...] | None:
+    """The stories that one of a train is judged on top of; None: it waits for its turn."""
+    what = event_of("landing", msgspec.json.decode(data))
+    return what.on if isinstance(what, Landing) and what.in_train else None
+
+
 def _kept(record: str) -> Iteration:
     """The record; of one that another version wrote, the parts that can be read."""
     try:
-        return msgspec.json.decode(record, type=Iteration)
+        kept = msgspec.json.decode(record, type=Iteration)
     except msgspec.ValidationError:
-        return readable(msgspec.json.decode(record), Iteration)
+        kept = readable(msgspec.json.decode(record), Iteration)
+    return iteration_with_values(kept)
 
 
 def _wish(payload: str) -> Wish:

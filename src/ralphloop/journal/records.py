@@ -7,7 +7,7 @@ surrogate pairs, endless numbers): a night must not end because one could not be
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,7 @@ from ralphloop.core import Value
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import AnyEffect, Iteration
-from ralphloop.core.model import CheckResult
+from ralphloop.core.model import CheckResult, RunLimit
 from ralphloop.core.policy import Mode
 from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Expense, Totals
@@ -54,6 +54,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: float | None = None
     decision: str = ""
     reason: str = ""
+    used_up: RunLimit | None = None  # the limit that ended it
     totals: Totals = Totals()
 
 
@@ -110,6 +111,16 @@ class InterventionRecord(msgspec.Struct, frozen=True, kw_only=True):
     after: int
     at: float
     change: AnyIntervention
+
+
+class AgentThrough(NamedTuple):
+    """An agent that has ended while its iteration goes on."""
+
+    since: float
+    lands: bool  # it is about to land, or waits for its turn
+    on: tuple[str, ...] | None = (
+        None  # it is judged on top of these stories; None: not before its turn
+    )
 
 
 class KnownResults(Value, kw_only=True):

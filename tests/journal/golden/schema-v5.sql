@@ -91,7 +91,7 @@ CREATE TABLE runs (
     commits INTEGER NOT NULL DEFAULT 0,
     active_s REAL NOT NULL DEFAULT 0,
     waited_s REAL NOT NULL DEFAULT 0
-, unpriced INTEGER NOT NULL DEFAULT 0);
+, unpriced INTEGER NOT NULL DEFAULT 0, used_up TEXT);
 CREATE INDEX runs_unfinished ON runs (seq) WHERE status IN ('running', 'stopped');
 CREATE TABLE seal (id INTEGER PRIMARY KEY CHECK (id = 1), seq INTEGER NOT NULL, total BLOB NOT NULL, mac BLOB NOT NULL);
 CREATE TABLE states (

@@ -17,7 +17,7 @@ from enum import StrEnum
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -39,7 +39,12 @@ class Belief(StrEnum):
     CHANGED = "changed"  # signed by us once, and not what we wrote last
 
 
-class Seal:
+class SignedSum(NamedTuple):
+    seq: int  # of the transaction that signed it
+    total: int  # over all rows that are believed
+
+
+class RowChain:
     """The running sum of one writing connection."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -61,10 +66,11 @@ class Seal:
             rows = (f"SELECT 1 FROM {table} LIMIT 1" for table in self._present())  # noqa: S608
             is_empty = not any(self._db.execute(sql).fetchone() for sql in rows)
             return Belief.OURS if self._key and is_empty else Belief.FOREIGN
-        is_ours = found[0] >= self._known() and found[1] == self._counted()
+        is_ours = found.seq >= self._known() and found.total == self._counted()
         return Belief.OURS if is_ours else Belief.CHANGED
 
-    def _signed(self) -> tuple[int, int] | None:
+    def _signed(self) -> SignedSum | None:
+        """The newest sum in the file; None where none of ours is there."""
         try:
             row = self._db.execute("SELECT seq, total, mac FROM seal").fetchone()
         except sqlite3.OperationalError:
@@ -73,7 +79,7 @@ class Seal:
             return None
         seq = int(row[0])
         total = int.from_bytes(row[1], "big")
-        return (seq, total) if self._mac(seq, total) == row[2] else None
+        return SignedSum(seq, total) if self._mac(seq, total) == row[2] else None
 
     def _present(self) -> list[str]:
         return [table for table in _TABLES if self._columns(table)]
@@ -136,7 +142,9 @@ class Seal:
         """At the begin of a transaction: go on from what the last writer signed."""
         found = self._signed()
         self._is_ours = found is not None
-        self._seq, self._sum = found or (0, 0)
+        start = found or SignedSum(0, 0)
+        self._seq = start.seq
+        self._sum = start.total
         self._moved = 0
         self._touched = False
 
