@@ -223,7 +223,8 @@ def _stays_calm(root: Path, name: str, rest: Sequence[str]) -> bool:
         if not rest or rest[0] not in runner.verbs:
             return False
         rest = rest[1:]
-    for word in _without_plugins_off(rest) if runner is _PYTEST else rest:
+    words = _without_plugins_off(rest) if runner is _PYTEST else rest
+    for word in words:
         if word == _REST:
             continue
         if word.startswith("-"):

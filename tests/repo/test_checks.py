@@ -14,7 +14,7 @@ import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.proc.threads import in_thread
-from ralphloop.proc.tree import AT_ONCE
+from ralphloop.proc.tree import AT_ONCE, Stage
 from ralphloop.repo.checks import MAX_TAIL, Check, check_of, run_checks
 
 
@@ -133,7 +133,7 @@ def test_a_check_that_ignores_the_gentle_signal_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGTERM may be ignored; the end comes anyway."""
-    monkeypatch.setattr("ralphloop.proc.tree.ASKED_ONCE", ((signal.SIGTERM, 0.3), *AT_ONCE))
+    monkeypatch.setattr("ralphloop.proc.tree.ASKED_ONCE", (Stage(signal.SIGTERM, 0.3), *AT_ONCE))
     script = "trap '' TERM; while :; do sleep 0.2; done"
     assert _run(_sh(script, timeout_s=0.3), tmp_path).status is CheckStatus.FAILED
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ralphloop.core.merging import ConflictKind
 from ralphloop.repo.merge import Labels, Merged, merged
 from ralphloop.repo.work_tree import Repository
 
@@ -134,7 +135,7 @@ def test_it_is_what_git_merges_where_git_finds_no_conflict(
         assert not ours.conflicts, (theirs.stdout, ours)
         assert ours.tree == theirs.stdout.decode().strip()
     else:
-        assert ours.conflicts, theirs.stdout
+        assert ours.conflicts or ours.joined, theirs.stdout
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
@@ -149,3 +150,67 @@ def test_line_endings_and_a_missing_last_one_are_kept(repo: Repository, ending: 
     )
     assert not found.conflicts
     assert read(repo, found.tree)["f"] == base.replace("line 0", "landed").replace("line 7", "own")
+
+
+TESTS = "import calc\n\n\ndef test_old():\n    assert calc.one() == 1\n"
+LANDED = """
+\ndef test_two():
+    found = calc.two()
+    assert found == 2
+"""
+OWN = """
+\ndef test_three():
+    found = calc.three()
+    assert found == 3
+"""
+
+
+def test_what_both_sides_only_added_is_taken_whole_in_the_order_of_landing(
+    repo: Repository,
+) -> None:
+    """Lines that happen to be the same in both stay in both: neither function loses one."""
+    found = put(repo, {"t.py": TESTS}, {"t.py": TESTS + LANDED}, {"t.py": TESTS + OWN})
+    assert not found.conflicts
+    assert found.joined == (b"t.py",)
+    assert read(repo, found.tree)["t.py"] == TESTS + LANDED + OWN
+
+
+@pytest.mark.parametrize(
+    ("landed", "own"),
+    [
+        pytest.param(LANDED, OWN.replace("test_three", "test_two"), id="a function of one name"),
+        pytest.param("\n### Fixed\n\n- One.\n", "\n### Fixed\n\n- Two.\n", id="a heading"),
+        pytest.param('"a" = 1\n"b" = 2\n', '"a" = 1\n"c" = 3\n', id="an entry"),
+    ],
+)
+def test_what_both_sides_added_alike_stays_a_conflict(
+    repo: Repository, landed: str, own: str
+) -> None:
+    """Two of the same name would be one too many, and one would hide the other."""
+    found = put(repo, {"t.py": TESTS}, {"t.py": TESTS + landed}, {"t.py": TESTS + own})
+    assert [it.kind for it in found.conflicts] == [ConflictKind.ADDED_LINES]
+    assert found.joined == ()
+
+
+@pytest.mark.parametrize(
+    ("landed", "own"),
+    [
+        pytest.param(TESTS.replace("== 1", "== 2"), TESTS + OWN, id="one changed a line there"),
+        pytest.param(TESTS + LANDED, "import calc\n" + OWN, id="one removed lines there"),
+    ],
+)
+def test_what_one_side_changed_is_a_conflict_as_ever(
+    repo: Repository, landed: str, own: str
+) -> None:
+    """Only additions are taken without asking."""
+    found = put(repo, {"t.py": TESTS}, {"t.py": landed}, {"t.py": own})
+    assert [it.kind for it in found.conflicts] == [ConflictKind.TEXT]
+
+
+def test_lines_of_one_sign_are_no_markers(repo: Repository) -> None:
+    """Headings underlined with many signs are text, however long they are."""
+    base = f"Changes\n{'=' * 47}\n\n"
+    mine, theirs = (f"{name} things\n{'=' * length}\n" for name, length in (("My", 9), ("X", 200)))
+    found = put(repo, {"c.rst": base}, {"c.rst": base + theirs}, {"c.rst": base + mine})
+    assert not found.conflicts
+    assert read(repo, found.tree)["c.rst"] == base + theirs + mine

@@ -11,7 +11,7 @@ import pytest
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.proof import Canary, TestReport
 from ralphloop.repo.checks import Check, check_of, run_checks, run_once
-from ralphloop.repo.named import canary, placed, sweep
+from ralphloop.repo.named import canary, canary_in_place, sweep
 from ralphloop.repo.runners import FoundRunner, find_runner
 
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
@@ -222,6 +222,15 @@ def test_some_files_can_be_run_alone(project: Path, argv: tuple[str, ...]) -> No
     assert not list(project.rglob("__pycache__"))
 
 
+def test_an_experiment_runs_where_every_warning_is_an_error(project: Path) -> None:
+    """A setting of ours that the runner does not know without its cache breaks nothing."""
+    (project / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    check, found = _found(PYTEST, project)
+    result = run_once(check, found, project, files=["tests/test_mixed.py"])
+    assert result is not None
+    assert _report(result).passed
+
+
 def test_an_experiment_goes_on_after_what_cannot_be_collected(project: Path) -> None:
     """One file that does not load must not hide all others."""
     check, found = _found((*PYTEST, "-x"), project)
@@ -238,16 +247,16 @@ def test_the_canary_comes_out_failed(project: Path, argv: tuple[str, ...]) -> No
     (project / "tests" / "test_broken.py").unlink()
     before = sorted(project.rglob("*"))
     check, found = _found(argv, project)
-    bird = canary(found, ["tests/test_mixed.py::TestX::test_good"], project)
-    assert bird is not None
-    assert "import product" in bird.content
-    with placed(bird, project, project / "note"):
-        files = [bird.path] if found.runner.only == "environment" else None
-        result = run_once(check, found, project, whole=True, files=files, select=bird.name)
+    canary_test = canary(found, ["tests/test_mixed.py::TestX::test_good"], project)
+    assert canary_test is not None
+    assert "import product" in canary_test.content
+    with canary_in_place(canary_test, project, project / "note"):
+        files = [canary_test.path] if found.runner.only == "environment" else None
+        result = run_once(check, found, project, whole=True, files=files, select=canary_test.name)
     assert result is not None
     assert result.status is CheckStatus.FAILED
-    assert bird.seen(result.report) is Canary.FAILED
-    assert bird.seen(None) is Canary.ABSENT
+    assert canary_test.seen(result.report) is Canary.FAILED
+    assert canary_test.seen(None) is Canary.ABSENT
     assert list(_report(result).failed.values()) == [1]
     assert sorted(project.rglob("*")) == before
 
@@ -255,13 +264,13 @@ def test_the_canary_comes_out_failed(project: Path, argv: tuple[str, ...]) -> No
 def test_a_canary_left_by_a_crash_is_swept(project: Path) -> None:
     """The next start finds the note and removes just that file, unless somebody made it theirs."""
     _, found = _found(PYTEST, project)
-    bird = canary(found, ["tests/test_mixed.py::test_x"], project)
-    assert bird is not None
+    canary_test = canary(found, ["tests/test_mixed.py::test_x"], project)
+    assert canary_test is not None
     for theirs in (False, True):
-        with placed(bird, project, project / "note"):
+        with canary_in_place(canary_test, project, project / "note"):
             note = (project / "note").read_bytes()
         (project / "note").write_bytes(note)
-        (project / bird.path).write_text(bird.content + "# mine now\n" * theirs)
+        (project / canary_test.path).write_text(canary_test.content + "# mine now\n" * theirs)
         sweep(project, project / "note")
-        assert (project / bird.path).exists() is theirs
+        assert (project / canary_test.path).exists() is theirs
         assert not (project / "note").exists()

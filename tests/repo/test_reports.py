@@ -31,6 +31,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
 test outside ... ok
    Doc-tests demo
 test src/lib.rs - add (line 2) ... ok
+test src/lib.rs - sub (line 9) - compile ... ok
 test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.03s
 """
 GO = """\
@@ -87,6 +88,7 @@ def test_cargo_names_every_test() -> None:
             "src/lib.rs::tests::works": 1,
             "tests/it.rs::outside": 1,
             "demo (doc)::src/lib.rs - add": 1,
+            "demo (doc)::src/lib.rs - sub - compile": 1,
         },
         failed={"src/lib.rs::tests::works": 1},
         skipped={"src/lib.rs::tests::later": 1},

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from ralphloop.repo import set_aside as module
-from ralphloop.repo.set_aside import SetAside, ref_name, set_aside, without
+from ralphloop.repo.set_aside import SetAside, ref_name, set_aside
 from ralphloop.repo.snapshot import Snapshot, Snapshotter
-from ralphloop.repo.work_tree import never_progress
 from tests.repo.sandbox import Sandbox
 
 
@@ -344,14 +343,3 @@ def test_a_work_tree_with_line_ending_conversion_round_trips(box: Sandbox) -> No
     _aside(box, measure, start)
     assert (box.root / "a.txt").read_bytes() == b"one\r\ntwo\r\n"
     assert box.git("status", "--porcelain") == ""
-
-
-def test_a_story_is_taken_out_however_the_user_reads_diffs(box: Sandbox) -> None:
-    """Settings for the eyes of a person do not change what is taken out."""
-    first = box.git("rev-parse", "HEAD^{tree}")
-    box.write("src/app.py", "print('hallo')\n")
-    box.write("src/new.py")
-    commit = box.commit("US-1: a story")
-    box.git("config", "diff.noprefix", "true")
-    box.git("config", "diff.colorMoved", "zebra")
-    assert without(box.repository(), [commit], never_progress()) == first

@@ -146,7 +146,7 @@ def test_dirt_that_was_there_before_is_no_change(box: Sandbox) -> None:
     box.write("notes.txt")
     measure = box.snapshotter()
     before = measure.tree()
-    assert measure.diff(before, measure.tree())[0].count == 0
+    assert measure.change_counts_and_paths(before, measure.tree()).changed.count == 0
 
 
 def test_switching_branches_to_and_fro_ends_in_a_tree_seen_before(box: Sandbox) -> None:
@@ -175,7 +175,7 @@ def test_a_repository_without_commits_is_measured(unborn: Sandbox) -> None:
     unborn.commit("root")
     last = measure.tree()
     assert last.tree == then.tree
-    assert measure.commits(start.head, last.head)[0] == 1
+    assert measure.commits(start.head, last.head).number == 1
 
 
 def test_our_own_files_are_never_progress(box: Sandbox) -> None:
@@ -301,7 +301,7 @@ def test_measuring_never_writes_into_the_users_git(box: Sandbox) -> None:
     start = measure.tree()
     for number in range(3):
         box.write(f"new{number}.py", "x\n" * number)
-        measure.diff(start, measure.tree())
+        measure.change_counts_and_paths(start, measure.tree())
     assert box.git_files() == before
     assert not trace.exists()
     assert box.git("status", "--porcelain", "staged.py") == "A  staged.py"
@@ -394,7 +394,7 @@ def test_any_file_name_is_measured(box: Sandbox, name: bytes) -> None:
         file.write(b"x")
     added = measure.tree()
     assert statuses(measure, start, added) == {os.fsdecode(name): "A"}
-    assert all(text.encode("utf-8") for text in measure.diff(start, added)[1])
+    assert all(text.encode("utf-8") for text in measure.change_counts_and_paths(start, added).paths)
     os.unlink(target)  # noqa: PTH108
     assert measure.tree().tree == start.tree
 
@@ -605,7 +605,7 @@ def test_a_repository_in_a_path_with_special_characters_is_measured(tmp_path: Pa
     measure = box.snapshotter()
     before = measure.tree()
     box.write("a.py", "other\n")
-    assert measure.diff(before, measure.tree())[0].insertions == 1
+    assert measure.change_counts_and_paths(before, measure.tree()).changed.insertions == 1
 
 
 def test_unmerged_paths_are_measured_as_they_lie(box: Sandbox) -> None:
@@ -721,7 +721,7 @@ def test_lines_and_binary_files_are_counted(box: Sandbox) -> None:
     before = measure.tree()
     box.write("src/app.py", "a\nb\nc\n")
     box.write("image.png", b"\x89PNG\0\0\0")
-    changed, _ = measure.diff(before, measure.tree())
+    changed, _ = measure.change_counts_and_paths(before, measure.tree())
     assert (changed.insertions, changed.deletions) == (3, 1)
 
 
@@ -732,7 +732,7 @@ def test_work_files_name_source_before_tests(box: Sandbox, monkeypatch: pytest.M
     before = measure.tree()
     for name in (*(f"a/test_{number}.py" for number in range(5)), "src/z.py"):
         box.write(name)
-    changed, work_files = measure.diff(before, measure.tree())
+    changed, work_files = measure.change_counts_and_paths(before, measure.tree())
     assert changed.count == 6
     assert work_files == ("src/z.py", "a/test_0.py")
 
@@ -748,9 +748,9 @@ def test_commits_between_heads_are_counted(box: Sandbox) -> None:
     assert count == 25
     assert len(subjects) == 20
     assert subjects[0] == "step 24"
-    assert measure.commits(end, end)[0] == 0
-    assert measure.commits(start, None)[0] == 0
-    assert measure.commits(None, end)[0] == 26
+    assert measure.commits(end, end).number == 0
+    assert measure.commits(start, None).number == 0
+    assert measure.commits(None, end).number == 26
 
 
 def test_contents_of_both_sides_can_be_read(box: Sandbox) -> None:
@@ -789,7 +789,7 @@ def test_pruning_keeps_what_named_snapshots_need(
         assert change.before is not None
         assert measure.contents([change.before]) == {change.before: b"kept\n"}
     box.write("draft.py", "after pruning\n")
-    assert measure.diff(kept, measure.tree())[0].count == 1
+    assert measure.change_counts_and_paths(kept, measure.tree()).changed.count == 1
 
 
 def test_nothing_changed_costs_at_most_twice_a_git_status(tmp_path: Path) -> None:

@@ -32,10 +32,11 @@ from ralphloop.core.model import CheckResult, CheckStatus, Comparison, Value
 from ralphloop.core.proof import Canary
 from ralphloop.proc.run import CommandEnd, Output, run_command
 from ralphloop.proc.sandbox import Box, in_words, refused_paths
+from ralphloop.project import LANE_VARIABLE
 from ralphloop.redaction import redact, secret_values
 from ralphloop.repo import reports
 from ralphloop.repo.git import printable
-from ralphloop.repo.named import Reporting, canary, is_hidden, placed
+from ralphloop.repo.named import Reporting, canary, canary_in_place, is_hidden
 from ralphloop.repo.runners import FoundRunner, find_runner
 from ralphloop.room import read_regular
 from ralphloop.text.durations import format_duration
@@ -54,19 +55,28 @@ class Check(Value, frozen=True, kw_only=True):
     timeout_s: float = DEFAULT_TIMEOUT_S
     box: Box | None = None  # what it is confined to: an agent may have written what it runs
     needs_tests: bool = False  # where it finds none to run it is red
+    lane: int = 0  # in which it runs; 0: the checkout, or where stories land
 
 
 def check_of(
-    argv: Sequence[str], timeout_s: float = DEFAULT_TIMEOUT_S, box: Box | None = None
+    argv: Sequence[str],
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    box: Box | None = None,
+    *,
+    lane: int = 0,
 ) -> Check:
     """A check named after its command line, without the program's directory."""
     name = shlex.join([Path(argv[0]).name, *argv[1:]])[:_LONGEST_NAME]
-    return Check(name=name, argv=tuple(argv), timeout_s=timeout_s, box=box)
+    return Check(name=name, argv=tuple(argv), timeout_s=timeout_s, box=box, lane=lane)
 
 
-def verify_of(argv: Sequence[str], timeout_s: float, box: Box | None = None) -> Check:
+def verify_of(
+    argv: Sequence[str], timeout_s: float, box: Box | None = None, *, lane: int = 0
+) -> Check:
     """A story's own command."""
-    return Check(name=VERIFY, argv=tuple(argv), timeout_s=timeout_s, box=box, needs_tests=True)
+    return Check(
+        name=VERIFY, argv=tuple(argv), timeout_s=timeout_s, box=box, needs_tests=True, lane=lane
+    )
 
 
 def run_checks(
@@ -83,8 +93,10 @@ def run_checks(
 
 
 def _run_check(check: Check, cwd: Path, stop: Callable[[], bool]) -> CheckResult | None:
+    """Run a check, once more where it fails; None where it was stopped."""
     found = find_runner(check.argv, cwd)
-    first = last = run_once(check, found, cwd, whole=True, stop=stop)
+    first = run_once(check, found, cwd, whole=True, stop=stop)
+    last = first
     if first is not None and first.status is CheckStatus.FAILED:
         if first.report is None:
             found = None  # perhaps it does not bear being asked to report
@@ -147,15 +159,16 @@ def behaves(
     Where it does not at the baseline, later it means nothing.  `note` is where it is remembered.
     """
     found = find_runner(check.argv, cwd)
-    if found is None or (bird := canary(found, tests, cwd)) is None:
+    canary_test = canary(found, tests, cwd) if found is not None else None
+    if found is None or canary_test is None:
         return False
-    only = None if found.runner.select else [bird.path]
+    only = None if found.runner.select else [canary_test.path]
     run = partial(run_once, check, found, cwd, stop=stop)
-    with placed(bird, cwd, note):
-        whole = run(files=only, whole=True, select=bird.name)
-        named = run(files=[bird.path]) if is_hidden(found) else whole
+    with canary_in_place(canary_test, cwd, note):
+        whole = run(files=only, whole=True, select=canary_test.name)
+        named = run(files=[canary_test.path]) if is_hidden(found) else whole
     is_red = whole is not None and whole.status is CheckStatus.FAILED
-    return is_red and named is not None and bird.seen(named.report) is Canary.FAILED
+    return is_red and named is not None and canary_test.seen(named.report) is Canary.FAILED
 
 
 def run_confined(
@@ -170,10 +183,12 @@ def run_confined(
 ) -> CommandEnd:
     """Run the command of a check in its box, with its deadline; 127: it could not be started."""
     argv = list(check.argv)
-    env = os.environ if env is None else env
+    env = {**(os.environ if env is None else env), LANE_VARIABLE: str(check.lane)}
     try:
         if check.box is not None:
-            argv, env = check.box.start(argv, cwd, env, write=write)
+            inside = check.box.start(argv, cwd, env, write=write)
+            argv = inside.argv
+            env = inside.env
         return run_command(
             argv,
             cwd=cwd,
@@ -195,6 +210,7 @@ def run_confined(
 
 
 def _result(check: Check, ended: CommandEnd, how: Reporting, took_s: float) -> CheckResult:
+    """What one run of a check has shown: red or green, its tests, the end of its output."""
     text = reports.plain_text(ended.stdout)
     secrets = secret_values(how.env)
     if how.scratch in text:  # lines that name our own files

@@ -16,10 +16,12 @@ can start a second paragraph or fake a trailer.
 import os
 import stat
 import tempfile
+import textwrap
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import msgspec
 
@@ -48,12 +50,16 @@ from ralphloop.repo.work_tree import (
     wait_for_locks,
 )
 from ralphloop.room import read_regular
-from ralphloop.text.plain import one_line
+from ralphloop.text.plain import LazyRegex, one_line
 
 LARGEST_NEW_FILE = 50 * 1024 * 1024
 MAX_SUBJECT = 120
-_LEFT_OUT = "not committed:"
 _MAX_TRAILER = 200
+_MAX_BODY = 1_600
+_MAX_PARAGRAPH = 700
+_BODY_WIDTH = 72
+# A line that git may take for a comment, or for a trailer of ours.
+_NO_MARK = LazyRegex(r"^(?:[#>;\s]+|(?i:ralph-))+")
 _MAX_SAID = 4_000
 _MOST_COMMITS = 50  # of others, made in the very moment
 _COMMITTABLE = (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR)
@@ -80,11 +86,33 @@ class CommitResult(Value, frozen=True, kw_only=True):
     rewritten: bool = False  # a hook changed what is committed: check again
     feedback: str = ""
     notes: tuple[str, ...] = ()  # what was left out, and what a person should look at
+    leaves_out: bool = False  # something of the story is in no commit
+
+
+class MarkedCommit(NamedTuple):
+    """A commit and the iteration it says it was made for."""
+
+    commit: str
+    mark: str
+
+
+class _Made(NamedTuple):
+    """A commit of ours, and what it was made on."""
+
+    parent: str
+    commit: str
+
+
+class _Tried(NamedTuple):
+    """How a `git commit` went."""
+
+    ended: CommandEnd
+    hook: str  # that said no; empty: none did
+    said: str  # what was printed, redacted and bounded
 
     @property
-    def leaves_out(self) -> bool:
-        """Whether something of the story is in no commit."""
-        return any(note.startswith(_LEFT_OUT) for note in self.notes)
+    def ended_well(self) -> bool:
+        return self.ended.returncode == 0 and not self.ended.timed_out
 
 
 def commit_story(
@@ -95,21 +123,25 @@ def commit_story(
     entries = repo.status().entries
     operation = repo.unfinished_operation()
     conflicts = [printable(os.fsdecode(entry.path)) for entry in entries if entry.is_unmerged]
-    obstacle = f"unresolved conflicts: {', '.join(conflicts[:5])}" if conflicts else ""
+    obstacle = ""
     if operation is not None:
         obstacle = f"a {operation} is in progress in the repository: finish or abort it"
+    elif conflicts:
+        obstacle = f"unresolved conflicts: {', '.join(conflicts[:5])}"
     if obstacle:  # left half done by the agent: a commit would seal it
         return CommitResult(status=CommitStatus.REFUSED, head=repo.head(), feedback=obstacle)
     wanted: list[StatusEntry] = []
     unstaged: list[str] = []
     notes: list[str] = []
+    leaves_out = False
     modules = _named_submodules(repo, entries)
     for entry in entries:
         path = os.fsdecode(entry.path)
         if path in own or path in leave:
             continue
         if reason := _left_out(repo, entry, modules):
-            notes.append(f"{_LEFT_OUT} {printable(path)} ({reason})")
+            notes.append(f"not committed: {printable(path)} ({reason})")
+            leaves_out = True
             if entry.staged == "A":
                 unstaged.append(path)
             continue
@@ -117,7 +149,8 @@ def commit_story(
         if entry.is_new and _may_hold_secrets(repo.root / path):
             notes.append(f"{printable(path)} may hold a secret: look at it before you push")
     take_from_index(repo, unstaged)
-    return _commit(repo, wanted, message, tuple(notes[:20]))
+    done = _commit(repo, wanted, message, tuple(notes[:20]))
+    return msgspec.structs.replace(done, leaves_out=leaves_out)
 
 
 def commit_paths(repo: Repository, paths: Iterable[str], message: str) -> CommitResult:
@@ -134,6 +167,7 @@ def _differing(repo: Repository, paths: frozenset[str]) -> list[StatusEntry]:
 def _commit(
     repo: Repository, entries: Sequence[StatusEntry], message: str, notes: tuple[str, ...]
 ) -> CommitResult:
+    """Stage these and commit them alone; once more where a hook rewrote one of them."""
     head = repo.head()
     paths = frozenset(os.fsdecode(entry.path) for entry in entries)
     for is_first in (True, False):
@@ -145,11 +179,11 @@ def _commit(
             return CommitResult(status=CommitStatus.NOTHING, head=repo.head(), notes=notes)
         is_all = len(ours) == len(staged) and not repo.scope
         only = {} if is_all else ours
-        ended, hook, said = _try(repo, message, only)
-        ended_well = ended.returncode == 0 and not ended.timed_out
-        if made := _made(repo, message, ours, head, ended_well=ended_well):
+        tried = _try(repo, message, only)
+        made = _find_made(repo, message, ours, head, ended_well=tried.ended_well)
+        if made is not None:
             if repo.git.box and repo.signs_commits():
-                made = made[0], _signed(repo, made[1])
+                made = made._replace(commit=_sign(repo, made.commit))
             states = _states(repo.git.run("diff-tree", "-r", *_RAW, *made))
             rewritten = not is_first or states != ours
             if rewritten and only:
@@ -157,46 +191,47 @@ def _commit(
                 _stage(repo, _differing(repo, paths))
             return CommitResult(
                 status=CommitStatus.COMMITTED,
-                head=made[1],
-                commit=_on_top(repo, *made),
+                head=made.commit,
+                commit=_on_top(repo, made),
                 rewritten=rewritten,
                 notes=notes,
             )
         # A hook may have rewritten one of our files after it was staged.
-        changed = repo.git.names(*_CHANGED) if hook else ()
-        again = not ours.keys().isdisjoint(changed)
+        changed = repo.git.names(*_CHANGED) if tried.hook else ()
+        is_rewritten = not ours.keys().isdisjoint(changed)
         # Somebody beside us may have written an index without what we had staged.
-        again = again or (bool(repo.scope) and "did not match any file" in said)
-        if not (is_first and again):
+        is_unstaged = bool(repo.scope) and "did not match any file" in tried.said
+        if not (is_rewritten or is_unstaged):
             break
-    feedback = _refusal(repo, ended, hook, said)
+    feedback = _refusal(repo, tried)
     return CommitResult(status=CommitStatus.REFUSED, head=head, feedback=feedback, notes=notes)
 
 
-def _made(
+def _find_made(
     repo: Repository, message: str, ours: _Staged, head: str | None, *, ended_well: bool
-) -> tuple[str, str] | None:
-    """What a commit of ours was made from, and the commit; HEAD may be somebody else's by now."""
+) -> _Made | None:
+    """The commit of ours, if one was made; HEAD may be somebody else's by now."""
     now = repo.head()
     if repo.scope and head and now != head:
         marks = [line for line in message.splitlines() if line.startswith("Ralph-")]
         args = ("log", "--max-count=1", "--format=%H", "--fixed-strings", "--all-match")
         wanted = (*args, *(f"--grep={mark}" for mark in marks), f"{head}..{now}", "--")
         if found := repo.git.line(*wanted) or _made_of(repo, ours, f"{head}..{now}"):
-            return f"{found}~1", found
+            return _Made(f"{found}~1", found)
         if not ended_well:
             return None
     # Where nobody is beside us, a new HEAD means that only what comes after a commit went wrong.
-    made = ended_well or now != head
-    return (head or repo.empty_tree(), now or "HEAD") if made else None
+    if not ended_well and now == head:
+        return None
+    return _Made(head or repo.empty_tree(), now or "HEAD")
 
 
-def _on_top(repo: Repository, parent: str, commit: str) -> str:
+def _on_top(repo: Repository, made: _Made) -> str:
     """The commit, where it stands on just what ours was made on; empty where it does not."""
-    name, *parents = repo.git.line("rev-list", "--parents", "--max-count=1", commit).split()
+    name, *parents = repo.git.line("rev-list", "--parents", "--max-count=1", made.commit).split()
     if not parents:
-        return name if parent == repo.empty_tree() else ""
-    made_on = parent if is_name(parent) else repo.commit_of(parent)
+        return name if made.parent == repo.empty_tree() else ""
+    made_on = made.parent if is_name(made.parent) else repo.commit_of(made.parent)
     return name if parents == [made_on] else ""
 
 
@@ -210,8 +245,8 @@ def _made_of(repo: Repository, ours: _Staged, span: str) -> str:
     return ""
 
 
-def _signed(repo: Repository, commit: str) -> str:
-    """The same commit with a signature, in its place; no hook runs, nothing of the tree is read."""
+def _sign(repo: Repository, commit: str) -> str:
+    """Put the same commit with a signature in its place; no hook runs, no file is read."""
     git = repo.git.confined(None).adapted(config=(f"core.hooksPath={os.devnull}",)).writing()
     form = "--format=%T%n%P%n%an%n%ae%n%aI%n%B"
     tree, parents, name, email, date, body = git.line("log", "-1", form, commit).split("\n", 5)
@@ -221,7 +256,8 @@ def _signed(repo: Repository, commit: str) -> str:
     ended = git.adapted(env=who).attempt(*args, stdin=body.encode())
     signed = ended.stdout.decode().strip()
     if ended.returncode != 0 or not signed:
-        git.attempt("update-ref", "HEAD", parents.split()[0], commit) if parents else None
+        if parents:
+            git.attempt("update-ref", "HEAD", parents.split()[0], commit)
         raise _unsigned(first_lines(ended.stderr))
     git.run("update-ref", "HEAD", signed, commit)
     return signed
@@ -232,8 +268,9 @@ def _unsigned(why: str) -> RepositoryError:
     return RepositoryError(f"the commit could not be signed: {why}", way_out)
 
 
-def _refusal(repo: Repository, ended: CommandEnd, hook: str, said: str) -> str:
+def _refusal(repo: Repository, tried: _Tried) -> str:
     """What the agent has to hear of a commit that did not happen; the rest is for a person."""
+    ended, hook, said = tried
     if hook in ("commit-msg", "prepare-commit-msg"):
         raise RepositoryError(
             f"the {hook} hook refuses our commit message: {said}",
@@ -257,16 +294,17 @@ def find_commit(repo: Repository, *, run: str, iteration: int) -> str | None:
         return None
     wanted = _plain(f"{run}/{iteration}", _MAX_TRAILER)
     marked = marked_commits(repo.git, "--max-count=1000", "HEAD")
-    return next((commit for commit, mark in marked if mark == wanted), None)
+    return next((it.commit for it in marked if it.mark == wanted), None)
 
 
-def marked_commits(git: Git, *wanted: str) -> Iterator[tuple[str, str]]:
+def marked_commits(git: Git, *wanted: str) -> Iterator[MarkedCommit]:
     """Commits with the iterations they say they were made for, newest first."""
     form = "--format=%H%n%(trailers:key=Ralph-Iteration,valueonly)"
     output = git.run("log", "-z", form, *wanted, "--")
     for record in output.decode("utf-8", "replace").split("\0"):
         commit, *marks = record.strip().splitlines()[:20] or [""]
-        yield from ((commit, mark.strip()) for mark in marks)
+        for mark in marks:
+            yield MarkedCommit(commit, mark.strip())
 
 
 def marks_since(repo: Repository, base: str) -> set[str]:
@@ -274,7 +312,7 @@ def marks_since(repo: Repository, base: str) -> set[str]:
     wanted = ("--fixed-strings", "--grep=Ralph-Iteration: ", "HEAD")
     since = (f"^{base}",) if base else ()
     try:
-        return {mark for _, mark in marked_commits(repo.git, *wanted, *since)}
+        return {it.mark for it in marked_commits(repo.git, *wanted, *since)}
     except GitDisturbed:
         raise
     except RepositoryError:
@@ -337,8 +375,10 @@ def _stage(repo: Repository, entries: Iterable[StatusEntry]) -> _Staged:
         path = os.fsdecode(entry.path)
         if entry.unstaged == ".":
             continue  # the agent staged it: the index has it as the work tree does
-        is_here = path not in behind and _is_there(repo, entry)
-        (here if is_here else gone).append(path)
+        if path not in behind and _is_there(repo, entry):
+            here.append(path)
+        else:
+            gone.append(path)
     take_from_index(repo, gone)
     if here:
         args = ("add", "--all", *PATHSPECS_ON_STDIN)
@@ -379,6 +419,7 @@ def _behind_links(repo: Repository, paths: Collection[str]) -> frozenset[str]:
 
 
 def _states(output: bytes) -> _Staged:
+    """The new mode and content of each path of a raw diff."""
     fields = output.split(b"\0")
     states: _Staged = {}
     for meta, path in zip(fields[0::2], fields[1::2], strict=False):
@@ -387,11 +428,12 @@ def _states(output: bytes) -> _Staged:
     return states
 
 
-def _try(repo: Repository, message: str, only: _Staged) -> tuple[CommandEnd, str, str]:
-    """Commit the index or some paths: how it ended, the hook that said no, redacted output."""
+def _try(repo: Repository, message: str, only: _Staged) -> _Tried:
+    """Commit the index, or these paths alone, and say how that went."""
     args = ["commit", "--cleanup=whitespace", f"--message={message}"]
     # Keys are not in a sandbox, where hooks run: it is signed afterwards, outside.
-    args += ["--no-gpg-sign"] if repo.git.box else []
+    if repo.git.box:
+        args.append("--no-gpg-sign")
     with tempfile.TemporaryDirectory(prefix="ralph-") as place:
         # Hooks are the user's programs: they get their language back, but messages stay English.
         env = {"LC_ALL": "C.UTF-8", "GIT_TRACE2_EVENT": f"{place}/trace"}
@@ -407,10 +449,11 @@ def _try(repo: Repository, message: str, only: _Staged) -> tuple[CommandEnd, str
         is_done = ended.returncode == 0 and not ended.timed_out
         hook = "" if is_done else _failed_hook(Path(place, "trace"))
     said = redact(plain_text(ended.stderr + b"\n" + ended.stdout)).strip()
-    said = said if len(said) <= _MAX_SAID else f"…{said[-_MAX_SAID:]}"
+    if len(said) > _MAX_SAID:
+        said = f"…{said[-_MAX_SAID:]}"
     if ended.timed_out:
         said = f"{said}\nit did not finish within {ended.given_s:g} s".strip()
-    return ended, hook, said
+    return _Tried(ended, hook, said)
 
 
 def _cannot_be_named(repo: Repository, only: _Staged) -> bool:
@@ -432,7 +475,7 @@ def _commit_index(
         place.write_bytes((repo.git_dir / "index").read_bytes())
     while True:
         base = repo.head()
-        git.run("read-tree", *(("--reset", base) if base else ("--empty",)))
+        git.run("read-tree", *(["--reset", base] if base else ["--empty"]))
         # What goes makes room for what comes: a file where a directory was.
         states = sorted(only.items(), key=lambda one: not one[1].startswith(_NOTHING))
         lines = (f"{state}\t".encode() + os.fsencode(path) for path, state in states)
@@ -467,8 +510,11 @@ class _Event(msgspec.Struct):
 
 
 def _failed_hook(trace: Path) -> str:
+    """The hook that ended badly, or was running when git ended; empty: none."""
+    if not trace.exists():
+        return ""
     running: dict[int, str] = {}
-    for line in trace.read_bytes().splitlines() if trace.exists() else ():
+    for line in trace.read_bytes().splitlines():
         try:
             event = msgspec.json.decode(line, type=_Event)
         except msgspec.DecodeError:
@@ -484,8 +530,11 @@ def _failed_hook(trace: Path) -> str:
     return next((name for name in running.values() if not name.startswith("post-")), "")
 
 
-def story_message(story_id: str, title: str, *, run: str, iteration: int, grade: str) -> str:
-    """Subject `<story id>: <title>` and the trailers that name run, iteration, story, grade."""
+def story_message(
+    story_id: str, title: str, *, run: str, iteration: int, grade: str, body: str = ""
+) -> str:
+    """Subject `<story id>: <title>`, the agent's words, and the trailers that name run, iteration,
+    story, grade."""
     trailers = {
         "Ralph-Run": run,
         "Ralph-Iteration": f"{run}/{iteration}",
@@ -493,12 +542,26 @@ def story_message(story_id: str, title: str, *, run: str, iteration: int, grade:
         "Ralph-Grade": grade,
     }
     subject = f"{story_id}: {title}" if title.strip() else story_id
-    return with_trailers(redact(subject), trailers)  # it is the one text of a story that is pushed
+    # These are the texts of a story that are pushed.
+    return with_trailers(redact(subject), trailers, redact(body))
 
 
-def with_trailers(subject: str, trailers: dict[str, str]) -> str:
+def with_trailers(subject: str, trailers: dict[str, str], body: str = "") -> str:
+    """A commit message: one bounded line, a bounded text of short lines, and these trailers."""
     lines = [f"{name}: {_plain(value, _MAX_TRAILER)}" for name, value in trailers.items()]
-    return f"{_plain(subject, MAX_SUBJECT) or 'work'}\n\n" + "\n".join(lines) + "\n"
+    head = _plain(subject, MAX_SUBJECT) or "work"
+    return "\n\n".join(filter(None, (head, _wrapped(body), "\n".join(lines)))) + "\n"
+
+
+def _wrapped(body: str) -> str:
+    """Paragraphs in lines that every hook takes; none of them is a comment or a trailer."""
+    paragraphs = list[str]()
+    for text in body.splitlines():
+        words = _plain(text, _MAX_PARAGRAPH)
+        # A word longer than a line, such as an address, is cut: hooks count characters.
+        lines = textwrap.wrap(words, _BODY_WIDTH)
+        paragraphs.append("\n".join(_NO_MARK.sub("", line) for line in lines))
+    return "\n\n".join(filter(None, paragraphs))[:_MAX_BODY].rstrip()
 
 
 def _plain(text: str, limit: int) -> str:

@@ -20,15 +20,18 @@ import msgspec
 from ralphloop.atomic import kill_point
 from ralphloop.core.model import Value
 from ralphloop.core.proof import is_test_path
+from ralphloop.core.sides import Side
 from ralphloop.errors import RepositoryError
 from ralphloop.repo import beneath
 from ralphloop.repo.git import printable
+from ralphloop.repo.judges import is_setting
 from ralphloop.repo.private_git import blob_name
 from ralphloop.repo.runners import FoundRunner
 from ralphloop.repo.set_aside import keep_files, ref_name, write_files
 from ralphloop.repo.snapshot import Change, Snapshotter
 from ralphloop.repo.work_tree import Repository
 from ralphloop.text.doctests import Crossed, crossed, examples
+from ralphloop.text.rust_tests import crossed_modules, doc_examples
 
 MOST_PATHS = 2_000
 _SNAPSHOTS = (".snap", ".ambr")
@@ -51,12 +54,22 @@ class Sides(Value, kw_only=True):
     has_settings: bool = False  # or helpers and data: which tests they concern cannot be said
     tests_in_code: bool = False
     loaded: tuple[str, ...] = ()  # by the runner's settings, and changed: whose side is it on?
+    unknown: tuple[Change, ...] = ()  # among the code: nobody can say whose word they are
     prefix: str = ""  # of the project in its repository
 
     @property
     def has_tests(self) -> bool:
         """Something that says what is tested differs."""
         return bool(self.tests or self.mixed)
+
+    @property
+    def held_back(self) -> tuple[Change, ...]:
+        """What has to be as it was for a command to count: all that was there and judges.
+
+        New tests stay, since a command may name them; new settings, which it may obey, do not, nor
+        does what is run before any test of its package.
+        """
+        return tuple(it for it in self.tests if it.before is not None or _runs_first(it.path))
 
     @property
     def had_tests(self) -> bool:
@@ -69,9 +82,18 @@ class Sides(Value, kw_only=True):
         return [one.path.removeprefix(self.prefix) for one in there if is_test_file(one.path)]
 
 
+def _runs_first(path: str) -> bool:
+    return is_setting(path) or PurePosixPath(path).name == "__init__.py"
+
+
 def is_test_file(path: str) -> bool:
     name = PurePosixPath(path).name
     return is_test_path(name) and name != "conftest.py" and not name.endswith(_SNAPSHOTS)
+
+
+def is_bytecode(path: str) -> bool:
+    """What Python keeps of a source: whoever runs it writes it, and it is nobody's work."""
+    return path.endswith(".pyc") or "__pycache__" in PurePosixPath(path).parts
 
 
 def split(
@@ -80,17 +102,23 @@ def split(
     found: FoundRunner | None,
     scripts: Iterable[str],
     prefix: str = "",
+    sides: Mapping[str, Side] | None = None,
 ) -> Sides:
-    """Take a change apart; `contents` are those of its files, by the names of the blobs."""
-    guarded = set(scripts)
+    """Take a change apart; `contents` are those of its files, by the names of the blobs.
+
+    `sides` say whose word a path is, as far as that is known.
+    """
+    known = sides or {}
+    guarded = {path for path, side in known.items() if side in (Side.PERSON, Side.AGENT)}
+    guarded.update(scripts)
     has_settings = False
     tests: list[Change] = []
     code: list[Change] = []
     mixed: list[Mixed] = []
     for change in changes:
         path = change.path
-        sides = (change.before, change.after)
-        old, new = (contents.get(name or "") for name in sides)
+        old = contents.get(change.before or "")
+        new = contents.get(change.after or "")
         obeyed = found is not None and (
             found.runner.obeys(path)
             or found.runner.own_settings(path, old) != found.runner.own_settings(path, new)
@@ -104,7 +132,7 @@ def split(
         elif path.endswith((*_PROSE, ".txt")) and _examples(old) != _examples(new) and old:
             tests.append(change)
             has_settings = True
-        elif path.endswith(".py") and old and new and (both := _crossed(old, new)):
+        elif old and new and (both := _crossed(path, old, new)):
             # Where all of its code is as it was, the examples are the whole change.
             (tests if both.new_code == old else code).append(change)
             has_settings = True
@@ -120,14 +148,20 @@ def split(
         prefix=prefix,
         has_settings=has_settings,
         tests_in_code=any(_holds_tests(it, contents) for it in code),
+        unknown=tuple(it for it in code if known.get(it.path) is Side.UNKNOWN),
     )
 
 
-def _crossed(old: bytes, new: bytes) -> Crossed | None:
-    """Docstrings and code exchanged; None where no example differs, or nobody can read them."""
-    if b">>>" not in old and b">>>" not in new:
-        return None
+def _crossed(path: str, old: bytes, new: bytes) -> Crossed | None:
+    """The tests of a file and its code exchanged; None where no test differs, or nobody can tell.
+
+    Of Python these are the examples in docstrings, of Rust the modules of tests.
+    """
     try:
+        if path.endswith(".rs"):
+            return crossed_modules(old, new)
+        if not path.endswith(".py") or (b">>>" not in old and b">>>" not in new):
+            return None
         return crossed(old, new)
     except ValueError:
         return None
@@ -140,6 +174,8 @@ def _examples(text: bytes | None) -> tuple[str, ...]:
 def _holds_tests(change: Change, contents: Mapping[str, bytes]) -> bool:
     """Whether tests stand among this code that cannot be told apart from it."""
     old, new = (contents.get(name or "") for name in (change.before, change.after))
+    if change.path.endswith(".rs"):
+        return _holds_tests_of_rust(old or b"", new)
     if not change.path.endswith(".py"):
         return any(b"#[test]" in text or b"\n>>> " in text for text in (old, new) if text)
     if not (old and _examples(old)):
@@ -149,6 +185,17 @@ def _holds_tests(change: Change, contents: Mapping[str, bytes]) -> bool:
     except ValueError:
         return True
     return new is None
+
+
+def _holds_tests_of_rust(old: bytes, new: bytes | None) -> bool:
+    """Whether tests went with their file, stand outside of modules, or are examples that differ."""
+    if new is None:
+        return b"#[test]" in old
+    try:
+        crossed_modules(old, new)
+    except ValueError:
+        return True
+    return doc_examples(old) != doc_examples(new)
 
 
 class Swap(Value, kw_only=True):
@@ -162,6 +209,7 @@ class Swap(Value, kw_only=True):
     moved: dict[str, str] = msgspec.field(default_factory=dict)  # what is there now, and the blob
     added: dict[str, str] = msgspec.field(default_factory=dict)  # what is not, and the blob it was
     covered: tuple[str, ...] = ()  # of these: where something else stands by now, a directory say
+    in_clean_tree: bool = False  # which is laid anew before it is used: nothing is put back there
 
 
 def obstacle(measure: Snapshotter, changes: Sequence[Change]) -> str:

@@ -136,6 +136,7 @@ class Git(msgspec.Struct, frozen=True, dict=True):
         return by_signal if is_boxed and by_signal in _DEADLY else 0
 
     def _start(self, *args: str, stdin: bytes, timeout_s: float) -> CommandEnd:
+        """Run git once, in its box where it may start programs of others; how it ended."""
         box = self.box if args[:1] in _MAY_START or not self.read_only else None
         timeout_s = timeout_s or (READ_TIMEOUT_S if self.read_only else WRITE_TIMEOUT_S)
         try:
@@ -145,7 +146,9 @@ class Git(msgspec.Struct, frozen=True, dict=True):
                 # Where variables of ours let git write: a record, an index of our own.
                 named = filter(None, map(self.env.get, ("GIT_TRACE2_EVENT", "GIT_INDEX_FILE")))
                 places = sorted({str(Path(path).parent.resolve()) for path in named})
-                argv, env = box.start(argv, self.cwd, env, write=places)
+                inside = box.start(argv, self.cwd, env, write=places)
+                argv = inside.argv
+                env = inside.env
             return run_command(argv, cwd=self.cwd, env=env, stdin=stdin, timeout_s=timeout_s)
         except FileNotFoundError as error:
             if not self.cwd.is_dir():
@@ -160,12 +163,15 @@ class Git(msgspec.Struct, frozen=True, dict=True):
                 box.disarm()
 
     def command(self, *args: str) -> list[str]:
-        settings = (*_ALWAYS, *(() if self.read_only else _WHEN_WRITING), *self.config)
-        return [
-            programs.program("git"),
-            *(part for setting in settings for part in ("-c", setting)),
-            *args,
-        ]
+        """The whole command line of a git with these words."""
+        settings = [*_ALWAYS]
+        if not self.read_only:
+            settings += _WHEN_WRITING
+        settings += self.config
+        words = [programs.program("git")]
+        for setting in settings:
+            words += ["-c", setting]
+        return [*words, *args]
 
     def names(self, *args: str, stdin: bytes = b"", ok: Collection[int] = (0,)) -> list[str]:
         """The paths that a command prints, each with a NUL behind it."""
@@ -279,7 +285,9 @@ class StatusReport(msgspec.Struct, frozen=True):
 
 
 def parse_status(output: bytes) -> StatusReport:
-    head = branch = ""
+    """What `git status` with our words (`STATUS_ARGS`) has printed."""
+    head = ""
+    branch = ""
     entries: list[StatusEntry] = []
     for record in filter(None, output.split(b"\0")):
         if record.startswith(b"# branch.oid "):
@@ -292,7 +300,18 @@ def parse_status(output: bytes) -> StatusReport:
             is_ordinary = record.startswith(b"1")
             fields = record.split(b" ", 8 if is_ordinary else 10)  # the path is the last of them
             both = fields[1].decode()
-            was, mode = (fields[3], fields[5]) if is_ordinary else (b"", b"")
-            entries.append(StatusEntry(fields[-1], both[0], both[1], fields[2].decode(), mode, was))
-    known = (None if head == "(initial)" else head, None if branch == "(detached)" else branch)
-    return StatusReport(*known, entries)
+            entries.append(
+                StatusEntry(
+                    path=fields[-1],
+                    staged=both[0],
+                    unstaged=both[1],
+                    submodule=fields[2].decode(),
+                    mode=fields[5] if is_ordinary else b"",
+                    was=fields[3] if is_ordinary else b"",
+                )
+            )
+    return StatusReport(
+        head=None if head == "(initial)" else head,
+        branch=None if branch == "(detached)" else branch,
+        entries=entries,
+    )

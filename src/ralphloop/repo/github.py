@@ -15,11 +15,11 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from ralphloop.errors import GitHubUnavailable, RalphError, RepositoryError, UsageError
+from ralphloop.errors import GitHubUnavailable, NotOnGitHub, RalphError, RepositoryError, UsageError
 from ralphloop.proc import programs
 from ralphloop.proc.run import CommandEnd, run_command
 from ralphloop.proc.sandbox import Box
@@ -59,6 +59,20 @@ class HubPlace(msgspec.Struct, frozen=True):
         return "/".join(("repos", self.owner, self.name, *map(str, parts)))
 
 
+class Remote(NamedTuple):
+    """A remote by its name, and what it is on GitHub."""
+
+    name: str
+    place: HubPlace | None  # None: a path, or another host
+
+
+class KnownPlace(NamedTuple):
+    """A repository that GitHub knows."""
+
+    place: HubPlace
+    default_branch: str
+
+
 class _Repository(msgspec.Struct):
     default_branch: str
 
@@ -80,26 +94,30 @@ def place_of(address: str) -> HubPlace | None:
     return HubPlace("github.com" if host == "ssh.github.com" else host, found[2], found[3])
 
 
-def remote_of(git: Git, branch: str, wanted: str | None) -> tuple[str, HubPlace | None]:
+def remote_of(git: Git, branch: str, wanted: str | None) -> Remote:
     """The remote that a branch is pushed to, and what it is on GitHub."""
     names = git.line("remote").split()
     told = git.line("for-each-ref", "--format=%(push:remotename)", f"refs/heads/{branch}")
-    likely = [wanted] if wanted else [one for one in (told, "origin") if one in names] or names
-    if len(likely) > 1 and likely is names:
+    usual = [one for one in (told, "origin") if one in names]
+    likely = [wanted] if wanted else usual
+    if not likely and len(names) > 1:
         raise RepositoryError(f"which remote? {', '.join(names)[:200]}", "--remote NAME")
-    if not likely or likely[0] not in names:
+    name = next(iter(likely or names), "")
+    if name not in names:
         what = f"there is no remote {wanted[:60]!r}" if wanted else "this repository has no remote"
         raise RepositoryError(what, "git remote add origin https://github.com/OWNER/NAME")
     # With `insteadOf` either the written or the resulting address is the one of GitHub.
-    written = git.line("config", "--get", f"remote.{likely[0]}.url", ok=(0, 1))
-    real = git.line("remote", "get-url", "--push", likely[0])
-    return likely[0], place_of(real) or place_of(written)
+    written = git.line("config", "--get", f"remote.{name}.url", ok=(0, 1))
+    real = git.line("remote", "get-url", "--push", name)
+    return Remote(name, place_of(real) or place_of(written))
 
 
-def asked_of(repo: str | None, remote: HubPlace | None) -> tuple[HubPlace, str]:
-    """The repository that is meant, the named one first, and its default branch."""
-    named = repo and f"https://{'' if repo.count('/') > 1 else 'github.com/'}{repo}"
-    place = place_of(named) if named else remote
+def ask_of(repo: str | None, remote: HubPlace | None) -> KnownPlace:
+    """The repository that is meant, the named one first, as GitHub knows it."""
+    place = remote
+    if repo:
+        host = "" if repo.count("/") > 1 else "github.com/"
+        place = place_of(f"https://{host}{repo}")
     if place is None:
         raise RepositoryError(
             f"{one_line(repo or 'the remote', 100)} is no address of a repository on GitHub",
@@ -109,30 +127,48 @@ def asked_of(repo: str | None, remote: HubPlace | None) -> tuple[HubPlace, str]:
         ended = _gh("auth", "status", "--hostname", place.host)
         if ended.returncode:
             raise trouble(ended.said, place)
-    return place, call(place, place.path(), _Repository, {}).default_branch
+    return KnownPlace(place, call(place, place.path(), _Repository, {}).default_branch)
 
 
 def call(
     place: HubPlace, path: str, kind: type[_T], fields: Mapping[str, object], method: str = "GET"
 ) -> _T:
     """One answer of GitHub; raises with words where there is none."""
-    given = msgspec.json.encode(fields) if method != "GET" else b""
-    asked = ("--input", "-") if given else (f"--raw-field={key}={fields[key]}" for key in fields)
-    ended = _gh("api", "--hostname", place.host, "--method", method, path, *asked, stdin=given)
-    if ended.returncode:
-        said = ended.stderr.decode("utf-8", "replace")
-        said = f"{said}\nexit code {ended.returncode}"
-        raise trouble(said, place, path.removeprefix("repos/"), _told(ended.stdout) or said)
+    answer = _answer(place, path, fields, method)
     try:
-        return msgspec.json.decode(ended.stdout, type=kind)
+        return msgspec.json.decode(answer, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        said = one_line(ended.stdout[:400].decode("utf-8", "replace"), 80)
+        said = one_line(answer[:400].decode("utf-8", "replace"), 80)
         raise GitHubUnavailable(
             f"gh answered what cannot be read: {said or 'nothing'}", f"See yourself: gh api {path}"
         ) from None
 
 
+def ask_text(place: HubPlace, path: str) -> str:
+    """An answer that is plain text, such as the log of a job."""
+    return _answer(place, path, {}, "GET").decode("utf-8", "replace")
+
+
+def send(place: HubPlace, path: str, fields: Mapping[str, object], method: str = "POST") -> None:
+    """Change something there whose answer nobody reads; raises where that was refused."""
+    _answer(place, path, fields, method)
+
+
+def _answer(place: HubPlace, path: str, fields: Mapping[str, object], method: str) -> bytes:
+    given = msgspec.json.encode(fields) if method != "GET" else b""
+    asked = [f"--raw-field={key}={value}" for key, value in fields.items()]
+    if given:
+        asked = ["--input", "-"]
+    ended = _gh("api", "--hostname", place.host, "--method", method, path, *asked, stdin=given)
+    if ended.returncode:
+        said = ended.stderr.decode("utf-8", "replace")
+        said = f"{said}\nexit code {ended.returncode}"
+        raise trouble(said, place, path.removeprefix("repos/"), _told(ended.stdout) or said)
+    return ended.stdout
+
+
 def _gh(*words: str, stdin: bytes = b"") -> CommandEnd:
+    """How the person's own gh ended; raises where it cannot be asked."""
     if (program := programs.find("gh")) is None:
         raise GitHubUnavailable(
             "gh, the command line of GitHub, is not installed",
@@ -152,14 +188,17 @@ def _gh(*words: str, stdin: bytes = b"") -> CommandEnd:
 
 
 def _told(answer: bytes) -> str:
+    """What GitHub complains of, in its own words; empty: nothing."""
     try:
         data = msgspec.json.decode(answer, type=dict[str, object])
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
-    errors = found if isinstance(found := data.get("errors"), list) else []
-    dicts = (one for one in errors if isinstance(one, dict))
-    said = (one.get("message") or f"{one.get('field')} {one.get('code')}" for one in dicts)
-    return "; ".join(str(part) for part in (data.get("message"), *said) if part)
+    parts = [data.get("message")]
+    errors = data.get("errors")
+    for one in errors if isinstance(errors, list) else []:
+        if isinstance(one, dict):
+            parts.append(one.get("message") or f"{one.get('field')} {one.get('code')}")
+    return "; ".join(str(part) for part in parts if part)
 
 
 class _Trouble(msgspec.Struct):
@@ -167,6 +206,7 @@ class _Trouble(msgspec.Struct):
     words: str
     step: str
     here: bool = False
+    missing: bool = False
 
 
 @cache
@@ -176,10 +216,13 @@ def _troubles() -> list[_Trouble]:
 
 
 def trouble(said: str, where: object, what: str = "the login", why: str = "") -> RalphError:
+    """The error that gh's or git's words stand for, with the way out."""
     found = next(it for it in _troubles() if re.search(it.said, f"{said}\n{why}", re.I | re.M))
     names = {"where": where, "host": getattr(where, "host", where), "what": what}
     names["why"] = redact(one_line(why or said, 300), secret_values(os.environ))
-    kind = RepositoryError if found.here else GitHubUnavailable
+    kind: type[RalphError] = NotOnGitHub if found.missing else GitHubUnavailable
+    if found.here:
+        kind = RepositoryError
     return kind(found.words.format(**names), found.step.format(**names))
 
 
@@ -194,10 +237,7 @@ def offer(git: Git, remote: str, source: str, run: str, base: str, kept: Collect
             raise RepositoryError(f"the branch of run {run} is no longer here", "git branch")
     commit = found.stdout.decode().strip()
     branch = f"ralph/{run}" if source in kept else source
-    heads = (f"refs/heads/{name}" for name in (base, branch))
-    listed = _remotely(git, remote, branch, "ls-remote", "--", remote, *heads)
-    lines = (line.split("\t") for line in listed.splitlines())
-    there = {name.removeprefix("refs/heads/"): its for its, name in lines}
+    there = heads_there(git, remote, (base, branch))
     if base in kept and base not in there:
         raise RepositoryError(f"{remote} has no branch {base}", "Name another one: --base BRANCH")
     if git.contains(there.get(base, ""), commit):
@@ -210,6 +250,23 @@ def offer(git: Git, remote: str, source: str, run: str, base: str, kept: Collect
     if has and not is_there and not git.contains(commit, has):
         raise trouble("fetch first", remote, branch)
     return Offer(remote, source, commit, branch, base, is_there)
+
+
+def heads_there(git: Git, remote: str, branches: Sequence[str]) -> dict[str, str]:
+    """Those of the branches that the remote has, with their commits."""
+    heads = (f"refs/heads/{name}" for name in branches)
+    listed = _remotely(git, remote, branches[-1], "ls-remote", "--", remote, *heads)
+    lines = (line.split("\t") for line in listed.splitlines())
+    return {name.removeprefix("refs/heads/"): its for its, name in lines}
+
+
+def fetch_base(git: Git, remote: str, base: str) -> str:
+    """The commit that the base is on there, brought here under a ref of our own."""
+    ref = f"refs/ralph/base/{base}"
+    how = ("--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no")
+    args = ("fetch", *how, "--", remote, f"+refs/heads/{base}:{ref}")
+    _remotely(git.writing(), remote, base, *args, timeout_s=_PUSH_TIMEOUT_S)
+    return git.line("rev-parse", "--verify", f"{ref}^{{commit}}")
 
 
 def push(git: Git, what: Offer) -> None:
@@ -236,9 +293,13 @@ def _before_push(git: Git, box: Box, what: Offer) -> None:
     by_hand = f"git push {what.remote} {what.commit[:12]}:refs/heads/{what.branch}"
     step = f"Look at it and push yourself: {by_hand}, then the same command again."
     try:
-        inside, env = box.start(argv, git.cwd, git.writing().inherited)
+        inside = box.start(argv, git.cwd, git.writing().inherited)
         ended = run_command(
-            inside, cwd=git.cwd, env=env, stdin=told.encode(), timeout_s=_PUSH_TIMEOUT_S
+            inside.argv,
+            cwd=git.cwd,
+            env=inside.env,
+            stdin=told.encode(),
+            timeout_s=_PUSH_TIMEOUT_S,
         )
     except OSError as error:
         raise RepositoryError(f"the pre-push hook cannot be run: {error.strerror}", step) from None
@@ -250,6 +311,7 @@ def _before_push(git: Git, box: Box, what: Offer) -> None:
 
 
 def _remotely(git: Git, remote: str, branch: str, *args: str, timeout_s: float = 0.0) -> str:
+    """What a git prints that talks to a remote; raises in words of ours where it fails."""
     ended = git.attempt(*args, timeout_s=timeout_s)
     said = (ended.stderr + ended.stdout).decode("utf-8", "replace")
     if ended.timed_out or ended.returncode:
@@ -283,7 +345,8 @@ def issues_as_text(
     git: Git, numbers: Sequence[int], labels: Iterable[str] = (), *, repo: str | None = None
 ) -> str:
     """Issues by number, and open ones by label, as quoted and bounded text for a prompt."""
-    place, _ = asked_of(repo, None if repo else remote_of(git, "", None)[1])
+    remote = None if repo else remote_of(git, "", None).place
+    place = ask_of(repo, remote).place
     found = [call(place, place.path("issues", n), _Said, {}) for n in numbers[:_MOST_ISSUES]]
     for label in labels:
         asked = {"labels": label, "state": "open", "per_page": _MOST_ISSUES}
@@ -301,6 +364,7 @@ def issues_as_text(
 
 
 def _telling(place: HubPlace, issue: _Said) -> Iterator[str]:
+    """The paragraphs of an issue: its title, what it says, what others say to it."""
     yield f"# Issue {issue.number}: {one_line(issue.title or 'without a title', 200)}"
     yield f"By {issue.quoted(_LONGEST_TEXT)}"
     if not issue.comments:
@@ -309,5 +373,6 @@ def _telling(place: HubPlace, issue: _Said) -> Iterator[str]:
     comments = call(place, path, list[_Said], {"per_page": _MOST_COMMENTS})[:_MOST_COMMENTS]
     for comment in comments:
         yield f"Comment by {comment.quoted(_LONGEST_COMMENT)}"
-    if (more := issue.comments - len(comments)) > 0:
+    more = issue.comments - len(comments)
+    if more > 0:
         yield f"({counted(more, 'newer comment')} left out)"

@@ -88,6 +88,7 @@ def state_of(place: Path, keeps: Path, depth: int = 1) -> InnerState:
 
 
 def _differing(git: Git, place: Path, keeps: Path, depth: int) -> list[StatusEntry]:
+    """What differs from the commit a repository stands on, also inside of its submodules."""
     found = parse_status(git.run(*_STATUS, timeout_s=_TIMEOUT_S)).entries
     if not (place / ".gitmodules").exists():
         return found

@@ -2,16 +2,26 @@
 
 What is decided is in `core.merging`; here contents are read and merged line by line, by
 `git merge-file`, which knows no attributes and no drivers.  The result is a tree, with conflict
-markers in it where both sides can stand in one file, and as it landed where they cannot.
+markers in it where both sides can stand in one file, and as it landed where they cannot.  Where
+both only added lines at one place, and nothing twice, it has both, what landed first.
 """
 
 import os
-import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from ralphloop.core.merging import Conflict, ConflictKind, Contents, Entry, Put, SideChange, plan
+from ralphloop.core.merging import (
+    MARKER_SIZE,
+    Conflict,
+    ConflictKind,
+    Contents,
+    Entry,
+    Put,
+    SideChange,
+    plan,
+    take_both,
+)
 from ralphloop.core.model import Value
 from ralphloop.repo.git import Git, nul_ended
 from ralphloop.repo.set_aside import scratch_index
@@ -23,8 +33,6 @@ _CHANGED = tuple(
 _MOST_CLASHES = 127  # `git merge-file` counts no further; above that it could not do it
 _BINARY_LOOK = 8_000
 _LARGEST_MERGED = 16 * 1024 * 1024
-_BOTH_ONLY_ADDED = re.compile(rb"^\|\|\|\|\|\|\| [^\n]*\n=======\r?$", re.MULTILINE)
-_BASE_BEGINS = re.compile(rb"^\|\|\|\|\|\|\| ", re.MULTILINE)
 
 
 class Labels(Value, kw_only=True):
@@ -37,6 +45,7 @@ class Labels(Value, kw_only=True):
 class Merged(Value, kw_only=True):
     tree: str
     conflicts: tuple[Conflict, ...] = ()
+    joined: tuple[bytes, ...] = ()  # paths where both sides only added lines: both are there
 
 
 class _Lines(Value, kw_only=True):
@@ -44,6 +53,7 @@ class _Lines(Value, kw_only=True):
 
     text: bytes | None = None
     kind: ConflictKind | None = None
+    is_joined: bool = False  # both had added lines at one place
 
 
 def merged(repo: Repository, base: str, landed: str, own: str, labels: Labels) -> Merged:
@@ -51,25 +61,43 @@ def merged(repo: Repository, base: str, landed: str, own: str, labels: Labels) -
     found = plan(changes(repo.git, base, landed), changes(repo.git, base, own))
     puts = dict(found.puts)
     conflicts = list(found.conflicts)
+    joined = []
     with scratch_index(repo, landed) as git:
         for one in found.contents:
             lines = _both(repo.git, one, labels)
             if lines.kind is not None:
                 conflicts.append(one.clash(lines.kind))
+            if lines.is_joined:
+                joined.append(one.target)
             if lines.text is not None:
-                args = ("hash-object", "-w", "--no-filters", "--stdin")
-                name = git.run(*args, stdin=lines.text).decode().strip()
+                name = store_lines(git, lines.text)
                 puts[one.target] = Put(entry=Entry(mode=one.mode, name=name), source=one.source)
-        leaving = {*found.gone, *(put.source for put in puts.values() if put.source)}
-        removed = (b"0 %s\t%s" % (b"0" * len(landed), path) for path in sorted(leaving - {*puts}))
-        git.run("update-index", "-z", "--index-info", stdin=nul_ended(removed))
-        taken = (
-            b"%s %s\t%s" % (put.entry.mode.encode(), put.entry.name.encode(), path)
-            for path, put in sorted(puts.items())
-        )
-        git.run("update-index", "-z", "--index-info", stdin=nul_ended(taken))
-        tree = git.line("write-tree", "--missing-ok")
-    return Merged(tree=tree, conflicts=tuple(sorted(conflicts, key=lambda it: it.path)))
+        tree = tree_of_index(git, puts, found.gone)
+    return Merged(
+        tree=tree,
+        conflicts=tuple(sorted(conflicts, key=lambda it: it.path)),
+        joined=tuple(sorted(joined)),
+    )
+
+
+def store_lines(git: Git, text: bytes) -> str:
+    """Keep a content as it is; its name."""
+    args = ("hash-object", "-w", "--no-filters", "--stdin")
+    return git.run(*args, stdin=text).decode().strip()
+
+
+def tree_of_index(git: Git, puts: Mapping[bytes, Put], gone: Iterable[bytes]) -> str:
+    """The tree of git's index with these entries put into it and these paths taken out."""
+    leaving = {*gone, *(put.source for put in puts.values() if put.source)}
+    nothing = b"0" * len(git.line("hash-object", "-t", "tree", os.devnull))
+    removed = (b"0 %s\t%s" % (nothing, path) for path in sorted(leaving - {*puts}))
+    git.run("update-index", "-z", "--index-info", stdin=nul_ended(removed))
+    taken = (
+        b"%s %s\t%s" % (put.entry.mode.encode(), put.entry.name.encode(), path)
+        for path, put in sorted(puts.items())
+    )
+    git.run("update-index", "-z", "--index-info", stdin=nul_ended(taken))
+    return git.line("write-tree", "--missing-ok")
 
 
 def changes(git: Git, before: str, after: str) -> Iterator[SideChange]:
@@ -108,7 +136,7 @@ def entries(git: Git, tree: str, paths: Iterable[bytes]) -> dict[bytes, Entry]:
 
 def _both(git: Git, one: Contents, labels: Labels) -> _Lines:
     """Both sides in one file, merged line by line where it has lines."""
-    theirs, base, ours = (_content(git, name) for name in (one.theirs, one.base, one.ours))
+    theirs, base, ours = (content_of(git, name) for name in (one.theirs, one.base, one.ours))
     if theirs is None or base is None or ours is None:
         return _Lines(kind=ConflictKind.BINARY)
     with tempfile.TemporaryDirectory(prefix="ralph-") as place:
@@ -123,17 +151,19 @@ def _both(git: Git, one: Contents, labels: Labels) -> _Lines:
             return _Lines(kind=ConflictKind.BINARY)
         if ended.returncode == 0:
             return _Lines(text=ended.stdout)
-        kind = ConflictKind.TEXT
-        shown = git.attempt(*args, "--diff3", *files).stdout
-        only_added = len(_BOTH_ONLY_ADDED.findall(shown))
         if not one.base:
-            kind = ConflictKind.BOTH_ADDED
-        elif only_added and only_added == len(_BASE_BEGINS.findall(shown)):
-            kind = ConflictKind.ADDED_LINES
-        return _Lines(text=ended.stdout, kind=kind)
+            return _Lines(text=ended.stdout, kind=ConflictKind.BOTH_ADDED)
+        # In this style no line that happens to be the same is taken out of the two sides.
+        whole = ("--diff3", f"--marker-size={MARKER_SIZE}")
+        both = take_both(git.attempt(*args, *whole, *files).stdout)
+        if not both.only_added:
+            return _Lines(text=ended.stdout, kind=ConflictKind.TEXT)
+        if both.same:
+            return _Lines(text=ended.stdout, kind=ConflictKind.ADDED_LINES)
+        return _Lines(text=both.text, is_joined=True)
 
 
-def _content(git: Git, name: str) -> bytes | None:
+def content_of(git: Git, name: str) -> bytes | None:
     """The lines of a content; None where it is no text, or too much of it."""
     if not name:
         return b""

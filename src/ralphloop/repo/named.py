@@ -50,11 +50,13 @@ class Reporting:
         only: Sequence[str] | None,
         select: str,
     ) -> None:
+        """Put together the command line and the environment of that run."""
         found = found or unknown(argv)
         self.began = time.time()
         self.root = root
         self.scratch = scratch
-        self.runner, self.env = found.runner, dict(os.environ)
+        self.runner = found.runner
+        self.env = dict(os.environ)
         self.report = _own_report(found, root) or f"{scratch}/report"  # the file it is to write
         if apart and found.callable:
             argv = found.apart(only, root)
@@ -70,13 +72,22 @@ class Reporting:
         ours = str(REPORTERS)
         runner = self.runner
         words = {"report": self.report, "reporters": ours, "scratch": scratch, "name": select}
-        told = (runner.env, runner.apart if apart else {}, runner.select if select else {})
-        for name, value in chain.from_iterable(it.items() for it in told):
-            both = [self.env.get(name, ""), _filled(value, words)]
-            if name == "PYTHONPATH":  # ours has to be found first
-                self.env[name] = os.pathsep.join(filter(None, reversed(both)))
-            else:
-                self.env[name] = " ".join(filter(None, both))
+        told = [runner.env]
+        if apart:
+            told.append(runner.apart)
+        if select:
+            told.append(runner.select)
+        for variables in told:
+            for name, value in variables.items():
+                self._tell(name, _filled(value, words))
+
+    def _tell(self, name: str, value: str) -> None:
+        """Add to a variable of its environment what the runner is to be told."""
+        given = self.env.get(name, "")
+        if name == "PYTHONPATH":  # ours has to be found first
+            self.env[name] = os.pathsep.join(filter(None, [value, given]))
+        else:
+            self.env[name] = " ".join(filter(None, [given, value]))
 
     @property
     def is_plain(self) -> bool:
@@ -133,12 +144,16 @@ class PlacedTest(Value, kw_only=True):
     content: str
     name: str  # a part of the reported name that occurs nowhere else
     beside: str = ""  # the file of tests it stands beside
+    makes_directory: bool = False  # nobody else has tests where it goes
 
     def seen(self, report: TestReport | None) -> Canary:
-        kinds = {Canary.FAILED: report.failed, Canary.PASSED: report.passed} if report else {}
-        for how, names in kinds.items():
-            if any(self.name in name for name in names):
-                return how
+        """How it came out, by what the runner reports."""
+        if report is None:
+            return Canary.ABSENT
+        if any(self.name in name for name in report.failed):
+            return Canary.FAILED
+        if any(self.name in name for name in report.passed):
+            return Canary.PASSED
         return Canary.ABSENT
 
 
@@ -154,8 +169,11 @@ def canary(found: FoundRunner, tests: Iterable[str], root: Path) -> PlacedTest |
     with suppress(OSError):
         text = (root / home).read_bytes()[: 1 << 20].decode("utf-8", "replace")
     stem, _, suffix = home.name.partition(".")
-    own = f"{name.lower()}_test" if stem.endswith("_test") else name.lower()
-    own = f"test_{own}" if stem.startswith("test") else own
+    own = name.lower()
+    if stem.endswith("_test"):
+        own = f"{own}_test"
+    if stem.startswith("test"):
+        own = f"test_{own}"
     package = re.search(r"^package (\w+)", text, re.MULTILINE)
     words = {
         "name": name,
@@ -167,6 +185,7 @@ def canary(found: FoundRunner, tests: Iterable[str], root: Path) -> PlacedTest |
         beside=str(home),
         content=_filled(runner.canary.lstrip("\n"), words),
         name=name,
+        makes_directory=not (root / home).parent.is_dir(),
     )
 
 
@@ -217,28 +236,34 @@ def _imports(text: str, suffix: str, root: Path) -> Iterator[str]:
 
 
 @contextmanager
-def placed(bird: PlacedTest, root: Path, note: Path) -> Iterator[None]:
+def canary_in_place(canary_test: PlacedTest, root: Path, note: Path) -> Iterator[None]:
     """The canary in the work tree for as long as this lasts; `note` remembers it."""
-    write_atomic(note, msgspec.json.encode(bird), within=note.parent)
+    write_atomic(note, msgspec.json.encode(canary_test), within=note.parent)
     try:
-        write_atomic(root / bird.path, bird.content.encode(), within=root)
+        content = canary_test.content.encode()
+        parents = canary_test.makes_directory
+        write_atomic(root / canary_test.path, content, within=root, parents=parents)
         yield
     finally:
-        _take_away(bird, root, note)  # also where the note was removed meanwhile
+        _take_away(canary_test, root, note)  # also where the note was removed meanwhile
 
 
 def sweep(root: Path, note: Path) -> None:
+    """Take away the canary that a note remembers, if there is one."""
     try:
-        bird = msgspec.json.decode(note.read_bytes(), type=PlacedTest)
+        canary_test = msgspec.json.decode(note.read_bytes(), type=PlacedTest)
     except (OSError, msgspec.DecodeError):
         return
-    _take_away(bird, root, note)
+    _take_away(canary_test, root, note)
 
 
-def _take_away(bird: PlacedTest, root: Path, note: Path) -> None:
-    path = root / bird.path
+def _take_away(canary_test: PlacedTest, root: Path, note: Path) -> None:
+    path = root / canary_test.path
     with suppress(OSError):
-        if path.read_text("utf-8") == bird.content:
+        if path.read_text("utf-8") == canary_test.content:
             path.unlink()
+    if canary_test.makes_directory:
+        with suppress(OSError):  # somebody else keeps something there by now
+            path.parent.rmdir()
     with suppress(OSError):
         note.unlink()

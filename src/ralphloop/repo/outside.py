@@ -87,7 +87,9 @@ def find_by_content(repo: Repository, measure: Snapshotter, *, parent: str, tree
         return ""
     span = ("rev-list", "--parents", f"--max-count={_MOST_COMMITS}", f"{parent}..{now}", "--")
     ended = repo.git.attempt(*span)
-    for line in ended.stdout.decode().splitlines() if ended.returncode == 0 else ():
+    if ended.returncode != 0:
+        return ""
+    for line in ended.stdout.decode().splitlines():
         commit, *parents = line.split()
         if parents != [parent]:
             continue
@@ -179,7 +181,8 @@ def _files(root: Path, listed: Iterable[str]) -> Iterator[str]:
         if not _BUILT.isdisjoint(PurePosixPath(name).parts):
             continue
         if not name.endswith("/"):
-            yield from (name,) if PurePosixPath(name).suffix in _SOURCES else ()
+            if PurePosixPath(name).suffix in _SOURCES:
+                yield name
             continue
         for place, folders, files in os.walk(root / name):
             folders[:] = [folder for folder in folders if folder not in _BUILT]

@@ -36,12 +36,12 @@ def inspect(
     looking: bool = False,
     story_files: Collection[str] = (),
 ) -> tuple[Finding, ...]:
-    findings = [
-        *_git_itself(repo, commits=commits),
-        *([] if looking else _filters(repo)),
-        *_dirt(repo, own, allow_dirty=allow_dirty, looking=looking),
-        *disk_space(repo.root),
-    ]
+    """What stands in the way of a night in this repository, and what is to know, worst first."""
+    findings = [*_git_itself(repo, commits=commits)]
+    if not looking:
+        findings += _filters(repo)
+    findings += _dirt(repo, own, allow_dirty=allow_dirty, looking=looking)
+    findings += disk_space(repo.root)
     if commits:
         findings += _committing(repo, story_files)
         findings += _signing(repo, None if looking else store)
@@ -88,6 +88,7 @@ def no_temporary_room() -> str:
 
 
 def _git_itself(repo: Repository, *, commits: bool) -> Iterator[Finding]:
+    """Whether git is new enough, in the middle of something, and free to write."""
     words = repo.git.line("version").split()
     numbers = [int(part) for part in words[2].split(".")[:2] if part.isdigit()]
     if tuple(numbers) < _OLDEST_GIT:
@@ -106,6 +107,7 @@ def _git_itself(repo: Repository, *, commits: bool) -> Iterator[Finding]:
 def _dirt(
     repo: Repository, own: OwnFiles, *, allow_dirty: bool, looking: bool
 ) -> Iterator[Finding]:
+    """What is uncommitted, with the way to begin all the same."""
     if looking:
         # Git would start filters here that are not the user's own in all repositories.
         asked = ("--null", "--get-regexp", r"^filter\..*\.(clean|process)$")
@@ -183,14 +185,16 @@ def _committing(repo: Repository, story_files: Collection[str]) -> Iterator[Find
     for name in sorted({*present} - {*active}):
         message = f"the {name} hook is not executable, so git leaves it out"
         yield Finding(Level.WARNING, message, f"chmod +x {directory / name}", "hooks")
+    if not story_files:
+        return
     names = nul_ended(map(os.fsencode, story_files))
-    asked = ("check-ignore", "-z", "--stdin")
-    for path in repo.git.names(*asked, stdin=names, ok=ANYHOW) if names else ():
+    for path in repo.git.names("check-ignore", "-z", "--stdin", stdin=names, ok=ANYHOW):
         message = f"{printable(path)} is ignored by git: its marks are not committed"
         yield Finding(Level.INFO, message, code="ignored")
 
 
 def _signing(repo: Repository, store: Path | None) -> Iterator[Finding]:
+    """Whether commits that are to be signed can be; without a store it is not tried."""
     if not repo.signs_commits():
         return
     if store is None:

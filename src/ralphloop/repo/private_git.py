@@ -27,7 +27,7 @@ from ralphloop.repo.git import Git, nul_ended
 from ralphloop.repo.inner import GITLINK, gitlinks, quoted_place, without_filters
 from ralphloop.repo.sorting import Files, StoredFile
 from ralphloop.repo.work_tree import OwnFiles, Repository
-from ralphloop.room import cannot_write, claim
+from ralphloop.room import cannot_write, ensure_private_dir
 
 UPDATE_TIMEOUT_S = 600.0
 _CONFIG = (
@@ -51,8 +51,16 @@ class TreeEntry(NamedTuple):
     name: bytes
 
 
+class FileStamp(NamedTuple):
+    """By what a file is known to be the one that was seen, unchanged."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+
+
 _NAME_LENGTHS = {"sha1": 40, "sha256": 64}
-_Stamps = tuple[tuple[int, int, int] | None, ...]
+_Stamps = tuple[FileStamp | None, ...]
 
 
 class IndexState(Value, kw_only=True):
@@ -61,13 +69,14 @@ class IndexState(Value, kw_only=True):
     filters: tuple[str, ...]
     has_submodules: bool
     # When it was left: the file itself, and the tree of what it holds.
-    index: tuple[int, int, int] | None = None
+    index: FileStamp | None = None
     tree: str = ""
     head: str | None = None
 
 
 class PrivateIndex:
     def __init__(self, repo: Repository, store: Path, own: OwnFiles, *, kept: bool = False) -> None:
+        """Know where our index of `repo` is to lie; `kept`: the next process goes on with it."""
         # One file for each that measures: another's would move under the tree it remembers.
         name = "kept" if kept else f"{os.getpid()}-{next(_numbers)}"
         self.path = store.parent / f"git-index-{name}"
@@ -92,14 +101,15 @@ class PrivateIndex:
             left = msgspec.json.decode(self._notes.read_bytes(), type=IndexState)
         except (OSError, msgspec.DecodeError):
             return None
-        found = (_stamp(str(self.path)), self._premises(), self._own.patterns)
-        if left.index is None or (left.index, left.premises, left.own) != found:
+        is_the_same = left.index is not None and left.index == _stamp(str(self.path))
+        if not is_the_same or left.premises != self._premises() or left.own != self._own.patterns:
             return None
         self.git = self._reading(left.filters, has_submodules=left.has_submodules)
         self._state = left
         return left
 
     def leave(self, tree: str, head: str | None) -> None:
+        """Note for the next turn which tree the index holds, where it is kept."""
         if self._notes is None or self._state is None:
             return
         seen = _stamp(str(self.path))
@@ -203,17 +213,18 @@ def update_index(
         git.run("update-index", "-z", "--force-remove", "--stdin", stdin=gone)
     if here := nul_ended(add):
         # --info-only must come before the paths it applies to
-        how = ("--add", "--remove", "--replace", *(() if keep_content else ("--info-only",)))
-        args = ("update-index", "-z", *how, "--stdin")
-        git.run(*args, stdin=here, timeout_s=UPDATE_TIMEOUT_S)
+        args = ["update-index", "-z", "--add", "--remove", "--replace"]
+        if not keep_content:
+            args.append("--info-only")
+        git.run(*args, "--stdin", stdin=here, timeout_s=UPDATE_TIMEOUT_S)
 
 
-def _stamp(path: str) -> tuple[int, int, int] | None:
+def _stamp(path: str) -> FileStamp | None:
     try:
         info = os.stat(path)  # noqa: PTH116 - asked before every measurement
     except OSError:
         return None
-    return info.st_ino, info.st_size, info.st_mtime_ns
+    return FileStamp(info.st_ino, info.st_size, info.st_mtime_ns)
 
 
 def prepare(store: Path) -> None:
@@ -264,7 +275,7 @@ def make_directory(directory: Path) -> None:
             f"Take it out of git and away: git rm -r -q --cached {name}"
             f" && mv {name} {name}.old, then commit.",
         )
-    claim(directory)
+    ensure_private_dir(directory)
     try:
         prepare(directory / "objects")
     except OSError as error:

@@ -47,6 +47,18 @@ class TestResult(NamedTuple):
 Results = list[TestResult]
 
 
+class _Failure(NamedTuple):
+    ended: str  # a field of `TestReport`
+    said: str  # the first line of what it says
+
+
+class _RowOfTest(NamedTuple):
+    """A test by its name, and what the runner adds for one row of it."""
+
+    name: str
+    row: str = ""
+
+
 def tally(results: Results) -> TestReport | None:
     """All rows of each test together; None where there are none, or too many to keep."""
     report = TestReport()
@@ -60,14 +72,16 @@ def tally(results: Results) -> TestReport | None:
 
 
 def failures(results: Results) -> Iterator[str]:
-    return (name + row for name, ended, row, _ in results if ended in _FAILED)
+    """The whole names of those that failed, rows included."""
+    return (result.name + result.row for result in results if result.ended in _FAILED)
 
 
-def _failed(words: str) -> tuple[str, str]:
+def _failure_of(words: str) -> _Failure:
     """How a test ended that says this, and the first line of it."""
     plain = clean(words[: 4 * _LONGEST_NAME]).strip()
     said = (_in_an_example(plain) or plain).partition("\n")[0][:_LONGEST_NAME]
-    return ("errors" if _IMPORT.match(said) else "failed"), said
+    ended = "errors" if _IMPORT.match(said) else "failed"
+    return _Failure(ended, said)
 
 
 _RAISED = LazyRegex(r"UNEXPECTED EXCEPTION: (\w+)\((.*)\)")
@@ -105,36 +119,40 @@ def read_junit(paths: Iterable[Path]) -> Results | None:
                 return None
             for found in chain.from_iterable(junit.JUnitXml.fromfile(str(path))):
                 case = Located.fromelem(found)  # type: ignore[no-untyped-call]
-                name, row = _junit_name(case.file or "", case.classname or "", case.name or "")
+                test = _junit_name(case.file or "", case.classname or "", case.name or "")
                 kinds = {type(result): result for result in reversed(case.result)}
                 ended = "skipped" if junit.Skipped in kinds else "passed"
                 said = ""
                 if wrong := kinds.get(junit.Failure) or kinds.get(junit.Error):
                     words = wrong.message or wrong.type or wrong.text or ""
-                    ended, said = _failed(words)
+                    ended, said = _failure_of(words)
                     # A file that could not be loaded stands for itself; one of examples does, too.
                     is_file = case.name == case.classname and not _in_an_example(words)
-                    ended = "errors" if junit.Error in kinds or is_file else ended
-                results.append(TestResult(name[:_LONGEST_NAME], ended, row[:_LONGEST_NAME], said))
+                    if junit.Error in kinds or is_file:
+                        ended = "errors"
+                row = test.row[:_LONGEST_NAME]
+                results.append(TestResult(test.name[:_LONGEST_NAME], ended, row, said))
     except (OSError, ParseError, junit.JUnitXmlError, RecursionError, ValueError):
         return None
     return results
 
 
-def _junit_name(file: str, group: str, name: str) -> tuple[str, str]:
+def _junit_name(file: str, group: str, name: str) -> _RowOfTest:
     """`tests/test_a.py::TestX::test_y` where the runner tells the file, else `group.name`."""
     if _SCRIPT.search(group):
-        return (group if name == group else f"{group} > {name}"), ""
+        return _RowOfTest(group if name == group else f"{group} > {name}")
     module = file.rpartition(".")[0].replace("/", ".").replace("\\", ".")
     if file and not group and name == module:
-        return file, ""  # it could not be collected
-    # The function a row of a parameter table belongs to, and the row.
-    function, bracket, rest = name.partition("[") if name.endswith("]") else (name, "", "")
-    name, row = (function, bracket + rest) if function else (name, "")
+        return _RowOfTest(file)  # it could not be collected
+    row = ""
+    if name.endswith("]") and not name.startswith("["):
+        # The function a row of a parameter table belongs to, and the row.
+        name, bracket, rest = name.partition("[")
+        row = bracket + rest
     if module and (group == module or group.startswith(f"{module}.")):
         classes = group[len(module) + 1 :].split(".") if group != module else []
-        return "::".join([file, *classes, name]), row
-    return ".".join(filter(None, [group, name])), row
+        return _RowOfTest("::".join([file, *classes, name]), row)
+    return _RowOfTest(".".join(filter(None, [group, name])), row)
 
 
 def read_lines(path: Path) -> Results | None:
@@ -147,9 +165,9 @@ def read_lines(path: Path) -> Results | None:
             return None
         results = Results()
         for name, ended, *why in (line for line in written if line != "end"):
-            failed, said = _failed(str(why[0]) if why else "")
-            how = failed if ended == "failed" else _ENDINGS[ended]
-            results.append(TestResult(str(name)[:_LONGEST_NAME], how, said=said))
+            failure = _failure_of(str(why[0]) if why else "")
+            how = failure.ended if ended == "failed" else _ENDINGS[ended]
+            results.append(TestResult(str(name)[:_LONGEST_NAME], how, said=failure.said))
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
     return results
@@ -185,7 +203,7 @@ _CARGO_BINARY = LazyRegex(r"^\s*(?:Running (?:unittests )?(\S+)|Doc-tests (\S+))
 _CARGO_RESULT = LazyRegex(r"^test (\S.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:,.*)?$")
 _NEXTEST = LazyRegex(r"^\s+(PASS|FAIL|SIGABRT|TIMEOUT) \[ *[\d.]+s\](?: \([^)]*\))? +(\S+) (\S+)$")
 _CARGO = {"ok": "passed", "FAILED": "failed", "ignored": "skipped"}
-_DOC_LINE = LazyRegex(r" \(line \d+\)$")
+_DOC_LINE = LazyRegex(r" \(line \d+\)(?=$| - compile)")
 
 
 def read_cargo(text: str) -> Results:
@@ -216,7 +234,9 @@ def read_tap(text: str) -> Results:
         return []
     done = Results()
     for found in filter(None, map(_TAP.match, text.splitlines())):
-        ended = "skipped" if found[3] else "failed" if found[1] else "passed"
+        ended = "failed" if found[1] else "passed"
+        if found[3]:
+            ended = "skipped"
         done.append(TestResult((found[2] or "")[:_LONGEST_NAME], ended))
     return done
 
@@ -309,6 +329,7 @@ _NO_TEST_NAMES = ("Console", "Validation", "Deprecation", "Cannot log after")
 
 
 def _line_by_line(lines: list[str]) -> Iterator[str]:
+    """Tests that are named by one line each, or below their file as jest does."""
     for line in lines:
         for expression, name in _ONE_LINERS:
             if found := expression.match(line):
@@ -330,8 +351,10 @@ _MOCHA_ENTRY = LazyRegex(r"^ +\d+\) (\S.*)$")
 def _mocha(text: str) -> Iterator[str]:
     """After `2 failing`, each entry is a title over several lines up to a colon."""
     found = _MOCHA_COUNT.search(text)
+    if found is None:
+        return
     title: list[str] = []
-    for line in text[found.end() :].splitlines()[:5_000] if found else ():
+    for line in text[found.end() :].splitlines()[:5_000]:
         if entry := _MOCHA_ENTRY.match(line[:_LONGEST_LINE]):
             title = [entry[1]]
         elif title:

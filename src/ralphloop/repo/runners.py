@@ -71,7 +71,10 @@ class KnownRunner(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
         keys = self.sections.get(PurePosixPath(path).name, ())
         if not keys or content is None:
             return None
-        document = parsed(path, content.decode("utf-8", "replace"))
+        text = content.decode("utf-8", "replace")
+        if path.endswith(".py"):
+            return text if any(re.search(rf"\b{key}\b", text) for key in keys) else None
+        document = parsed(path, text)
         found = {key: value_at(document, key) for key in keys}
         return {key: value for key, value in found.items() if value is not None} or None
 
@@ -123,6 +126,11 @@ def known_runners() -> tuple[KnownRunner, ...]:
     return msgspec.convert(tomllib.loads(text)["runner"], tuple[KnownRunner, ...])
 
 
+def is_shared_setting(path: str) -> bool:
+    """Whether some runner has its settings in a part of a file of this name."""
+    return any(PurePosixPath(path).name in runner.sections for runner in known_runners())
+
+
 def find_runner(argv: Sequence[str], root: Path) -> FoundRunner | None:
     """The one runner that a check calls; None where there is none, or more than one."""
     if any("{report}" in word for word in argv):
@@ -137,15 +145,19 @@ def unknown(argv: Sequence[str]) -> FoundRunner:
     return FoundRunner(runner=runner, argv=tuple(argv), first=len(argv), callable=False)
 
 
+def texts_behind(argv: Sequence[str], read: Read) -> dict[str, str]:
+    """What a command executes of the work tree, by file; of shared recipes only its part."""
+    search = _Search(read)
+    list(search.calls(tuple(argv)))
+    return search.texts
+
+
 def changed_scripts(argv: Sequence[str], old: Read, new: Read) -> Iterator[str]:
     """What was done to the files that decide what a command does, in words."""
-    before = _Search(old)
-    now = _Search(new)
-    for search in (before, now):
-        list(search.calls(tuple(argv)))
-    for file, text in before.texts.items():
+    now = texts_behind(argv, new)
+    for file, text in texts_behind(argv, old).items():
         is_part = file in _SHARED  # only some of its lines are meant
-        if not text or text == (now.texts.get(file, "") if is_part else new(file)):
+        if not text or text == (now.get(file, "") if is_part else new(file)):
             continue
         what = f"what {shlex.join(argv)[:80]} runs was changed in {file}"
         yield what if is_part else f"{printable(file)}, which a check runs, was changed"

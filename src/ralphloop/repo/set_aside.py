@@ -7,10 +7,6 @@ dirty when the run began, or where the repository stands somewhere else by now. 
 
 Where an agent left the branch of the run and its commits add to it, the branch simply has them.
 Anything else is kept under a ref, uncommitted files included, and taken out of the work tree.
-
-A story is taken out again by an ordinary commit, tried on an index of its own first: where later
-work has changed the same places, nothing happens, and the commits that stand on it are named.  Our
-own files are not undone: the mark is changed by whoever owns it.
 """
 
 import os
@@ -24,9 +20,8 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.core.model import Value
-from ralphloop.errors import RepositoryError
 from ralphloop.repo import beneath
-from ralphloop.repo.commit import CommitStatus, commit_paths, take_from_index, with_trailers
+from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
 from ralphloop.repo.git import (
     PATHSPECS_ON_STDIN,
     Git,
@@ -36,8 +31,8 @@ from ralphloop.repo.git import (
     printable,
 )
 from ralphloop.repo.private_git import update_index
-from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter, changes_between
-from ralphloop.repo.work_tree import OwnFiles, Repository, run_retrying_on_lock, wait_for_locks
+from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter
+from ralphloop.repo.work_tree import Repository, run_retrying_on_lock, wait_for_locks
 
 LARGEST_SAVED_FILE = 100 * 1024 * 1024
 _AS_A_PATCH = tuple(  # of a commit, or of what lies between two
@@ -91,8 +86,8 @@ class Aside(msgspec.Struct):
         differs = {it.path for it in self.measure.changes(self.start.tree, "HEAD^{tree}")}
         return [change.path for change in changes if change.path in differs]
 
-    def without_leftovers(self, changes: list[Change]) -> str:
-        """A commit like the first head, without what it holds of the leftovers already.
+    def commit_without_leftovers(self, changes: list[Change]) -> str:
+        """Make a commit like the first head, without what it holds of the leftovers already.
 
         Another story's commit may have taken some of them along.
         """
@@ -116,10 +111,13 @@ class Aside(msgspec.Struct):
 
     def save(self, changes: list[Change], message: str, *onto: str) -> str:
         """A commit with the leftovers on top of these, or of the first head; its name."""
-        base = (self.without_leftovers(changes),) if self.start.head is not None else ()
+        base = (self.commit_without_leftovers(changes),) if self.start.head is not None else ()
         parents = onto or base
-        gone = [os.fsencode(change.path) for change in changes if change.after is None]
-        here = [os.fsencode(change.path) for change in changes if change.after is not None]
+        gone: list[bytes] = []
+        here: list[bytes] = []
+        for change in changes:
+            paths = gone if change.after is None else here
+            paths.append(os.fsencode(change.path))
         with scratch_index(self.repo, *parents[:1]) as git:
             update_index(git, here, gone)
             return _keep(git, self.ref, message, *parents)
@@ -202,7 +200,8 @@ def set_aside(
             # back where HEAD is not.
             between = repo.paths_between(base, "HEAD")
             theirs = (path for path in between if path not in measure.own)
-            trailers |= {"Ralph-Set-Aside": aside.ref} if changes else {}
+            if changes:
+                trailers["Ralph-Set-Aside"] = aside.ref
             message = with_trailers(f"{story_id}: set aside, back to its start", trailers)
             done = commit_paths(repo, [*dict.fromkeys((*held, *theirs))], message)
             problem = done.feedback if done.status is CommitStatus.REFUSED else ""
@@ -324,13 +323,14 @@ def _is_directory(root: Path, path: str) -> bool:
 
 def keep_files(repo: Repository, ref: str, files: Mapping[str, bytes], words: str) -> None:
     """Keep these contents, by paths from the repository's root, on top of HEAD."""
-    head = tuple(filter(None, (repo.head(),)))
-    with scratch_index(repo, *head) as git:
+    head = repo.head()
+    onto = () if head is None else (head,)
+    with scratch_index(repo, *onto) as git:
         for path, content in files.items():
             blob = git.run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
             how = ("--add", "--replace", "--cacheinfo")
             git.run("update-index", *how, f"100644,{blob},{path}")
-        _keep(git, ref, with_trailers(words, {}), *head)
+        _keep(git, ref, with_trailers(words, {}), *onto)
 
 
 @contextmanager
@@ -344,7 +344,9 @@ def scratch_index(repo: Repository, *tree: str, **env: str) -> Iterator[Git]:
 
 def _keep(git: Git, ref: str, message: str, *parents: str) -> str:
     """Commit what the index of this git holds, under a ref and nowhere else."""
-    onto = [part for parent in parents for part in ("-p", parent)]
+    onto: list[str] = []
+    for parent in parents:
+        onto += ["-p", parent]
     commit = git.line("commit-tree", git.line("write-tree"), *onto, "-m", message)
     git.run("update-ref", ref, commit)
     return commit
@@ -389,59 +391,9 @@ def bring_back(
 
 
 def _stand_on(repo: Repository, branch: str, commit: str, tip: str) -> None:
+    """Move a branch from `tip` to that commit, or begin it there, and HEAD onto it."""
     git = repo.git.writing()
     ref = f"refs/heads/{branch}"
     why = f"ralph: back on {branch}"
     git.run("update-ref", "-m", why, ref, commit, tip or "0" * len(commit))
     git.run("symbolic-ref", "-m", why, "HEAD", ref)
-
-
-_APPLY = ("apply", "--cached", "--3way", "--whitespace=nowarn")
-
-
-def without(repo: Repository, shows: Sequence[str], own: OwnFiles) -> str:
-    """The tree of HEAD without these commits or ranges (`A..B`, oldest first), to be taken out.
-
-    Raises if later work stands on it.
-    """
-    wait_for_locks(repo)
-    with scratch_index(repo, "HEAD") as git:
-        for show in reversed(shows):
-            first, _, last = show.partition("..")
-            old, new = (first, last) if last else (f"{show}~1", show)
-            paths = [path for path in repo.paths_between(old, new) if path not in own]
-            if not paths:
-                continue
-            specs = ("--", *(f":(literal,top){path}" for path in paths))
-            patch = repo.git.run(*_AS_A_PATCH, new, old, *specs)
-            if git.attempt(*_APPLY, stdin=patch).returncode:
-                args = ("log", "--max-count=3", "--format=%h %s", f"{new}..HEAD", *specs)
-                later = repo.git.run(*args).decode("utf-8", "replace").splitlines()
-                names = ", ".join(map(printable, later)) or "the story is out already"
-                raise RepositoryError(
-                    f"later work has changed the same places: {names}",
-                    "Send that back first, newest first, or revert by hand.",
-                )
-        tree = git.line("write-tree")
-    if dirty := sorted(set(repo.paths_between("HEAD", tree)) & set(repo.dirty_paths())):
-        names = ", ".join(map(printable, dirty[:3]))
-        raise RepositoryError(f"{names} has changes of yours", "Commit or stash them first.")
-    return tree
-
-
-def take_out(
-    repo: Repository, tree: str, message: str, *, also: Iterable[str], keep: tuple[str, str]
-) -> None:
-    """Commit that tree, with `also` as on disk; `keep`, a ref and its commit, saves the attempt."""
-    ref, commit = keep
-    repo.git.writing().run("update-ref", ref, commit)
-    taken = changes_between(repo, tree, "HEAD")
-    restore_files(repo, tree, taken, ref=ref)
-    take_from_index(repo, [change.path for change in taken if change.before is None])
-    paths = [change.path for change in taken]
-    made = commit_paths(repo, [*paths, *also], message)
-    if made.status is CommitStatus.REFUSED:
-        raise RepositoryError(
-            f"the story is out of the work tree, but the commit was refused: {made.feedback}",
-            "Commit it yourself; `git status` shows what changed.",
-        )

@@ -30,11 +30,11 @@ def tree_without(measure: Snapshotter, start: str, left: str, now: str) -> str:
         return now
     own = measure.entries_changed(start, left)
     moved = moved_on(own, measure.entries_changed(left, now))
-    merged = {path: _merged(measure, own[path], theirs) for path, theirs in moved.contested.items()}
+    merged = {path: _merge(measure, own[path], theirs) for path, theirs in moved.contested.items()}
     return measure.with_entries(start, {**moved.taken, **merged})
 
 
-def _merged(measure: Snapshotter, own: PathChange, theirs: PathEntry | None) -> PathEntry | None:
+def _merge(measure: Snapshotter, own: PathChange, theirs: PathEntry | None) -> PathEntry | None:
     """A file as it would be without the story's lines; as it is now where that is not known."""
     versions = (own.before, own.after, theirs)
     if theirs is None or not all(it is not None and it.mode in _FILES for it in versions):

@@ -44,31 +44,62 @@ _UNFINISHED = (
     ("REVERT_HEAD", "revert"),
     ("BISECT_LOG", "bisect"),
 )
-_UNUSABLE = (  # what git says, what that means here, what to do
-    (
-        "not a git repository",
-        "{place} is not inside a git repository",
-        "run `git init` and commit what you have, then start again",
-    ),
-    (
-        "dubious ownership",
-        "git refuses this repository: {said}",
-        "make yourself its owner, or run `git config --global --add safe.directory {place}`",
-    ),
-    (
-        "must be run in a work tree",
-        "{place} lies inside a git directory, not in its work tree",
-        "change to the directory that holds your files",
-    ),
-    ("", "git cannot read the repository at {place}: {said}", ""),
-)
 _NAME = LazyRegex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _ELSEWHERE = "refs/heads/.invalid"  # what HEAD names where branches are not files
 _FOR_THIS_MACHINE = (".ralph/", ".ralph-session.json", ".ralph-circuit-state.json")
 _UNUSABLE_IN_REFS = LazyRegex(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
 
 
-Places = tuple[str, str, str, str, str]  # root, git directory, common directory, objects, format
+class Places(NamedTuple):
+    """What has to be known to work in a repository again."""
+
+    root: str
+    git_dir: str
+    common_dir: str
+    objects: str
+    object_format: str
+
+
+class WayToBranch(NamedTuple):
+    """How to come to a branch."""
+
+    how: str  # `already`, `switched` or `created`
+    words: tuple[str, ...] = ()  # for `git switch`
+
+
+class LostCommits(NamedTuple):
+    """Commits that a branch no longer has."""
+
+    number: int
+    newest: list[str]  # with their subjects
+
+
+class _Unusable(NamedTuple):
+    """What git says of a place where it cannot work, and what that means here."""
+
+    said: str
+    words: str
+    fix: str
+
+
+_UNUSABLE = (
+    _Unusable(
+        "not a git repository",
+        "{place} is not inside a git repository",
+        "run `git init` and commit what you have, then start again",
+    ),
+    _Unusable(
+        "dubious ownership",
+        "git refuses this repository: {said}",
+        "make yourself its owner, or run `git config --global --add safe.directory {place}`",
+    ),
+    _Unusable(
+        "must be run in a work tree",
+        "{place} lies inside a git directory, not in its work tree",
+        "change to the directory that holds your files",
+    ),
+    _Unusable("", "git cannot read the repository at {place}: {said}", ""),
+)
 
 
 class Repository(msgspec.Struct, frozen=True):
@@ -98,23 +129,43 @@ class Repository(msgspec.Struct, frozen=True):
                 "make a work tree with `git clone` or `git worktree add`",
             )
         if ended.returncode != 0:
-            message, fix = next((words, fix) for sign, words, fix in _UNUSABLE if sign in said)
-            raise RepositoryError(message.format(place=start, said=said), fix.format(place=start))
-        _, kind, git_dir, *shared, root = answers
-        common, objects = (str((start / place).resolve()) for place in shared)
-        return cls.at((root, git_dir, common, objects, "sha256" if kind == "sha256" else "sha1"))
+            meant = next(one for one in _UNUSABLE if one.said in said)
+            words = meant.words.format(place=start, said=said)
+            raise RepositoryError(words, meant.fix.format(place=start))
+        _, kind, git_dir, common_dir, objects, root = answers
+        return cls.at(
+            Places(
+                root=root,
+                git_dir=git_dir,
+                common_dir=str((start / common_dir).resolve()),
+                objects=str((start / objects).resolve()),
+                object_format="sha256" if kind == "sha256" else "sha1",
+            )
+        )
 
     @classmethod
     def at(cls, places: Places) -> Repository:
         """A repository whose places are known; git is not asked."""
-        root, git_dir, common_dir, objects = map(Path, places[:4])
-        return cls(root, git_dir, common_dir, objects, places[4], Git(root))
+        root = Path(places.root)
+        return cls(
+            root,
+            Path(places.git_dir),
+            Path(places.common_dir),
+            Path(places.objects),
+            places.object_format,
+            Git(root),
+        )
 
     @property
     def places(self) -> Places:
         """What has to be known to work in it again."""
-        shared = str(self.common_dir), str(self.objects), self.object_format
-        return str(self.root), str(self.git_dir), *shared
+        return Places(
+            str(self.root),
+            str(self.git_dir),
+            str(self.common_dir),
+            str(self.objects),
+            self.object_format,
+        )
 
     @property
     def only(self) -> tuple[str, ...]:
@@ -217,29 +268,29 @@ class Repository(msgspec.Struct, frozen=True):
     def switch_or_create_branch(self, name: str) -> str:
         """Be on a branch: `already`, `switched` or `created`; refuses rather than lose changes."""
         self.check_branch_name(name)
-        how, words = self.way_to(name)
-        if how == "already":
-            return how
-        ended = self.git.writing().attempt("switch", "--quiet", *words)
+        way = self.way_to(name)
+        if way.how == "already":
+            return way.how
+        ended = self.git.writing().attempt("switch", "--quiet", *way.words)
         # A post-checkout hook can fail although the switch is done; the branch is what counts.
         if ended.returncode != 0 and self.branch() != name:
             raise RepositoryError(
                 f"could not switch to branch {name}: {first_lines(ended.stderr)}",
                 "commit the changes that stand in the way, or switch by hand",
             )
-        return how
+        return way.how
 
-    def way_to(self, name: str) -> tuple[str, tuple[str, ...]]:
+    def way_to(self, name: str) -> WayToBranch:
         """How to be on a branch, and the words for `git switch`."""
         if self.branch() == name:
-            return "already", ()
+            return WayToBranch("already")
         if self.commit_of(f"refs/heads/{name}"):
-            return "switched", ("--no-guess", name)
+            return WayToBranch("switched", ("--no-guess", name))
         refs = self.git.line("for-each-ref", "--format=%(refname)", "refs/remotes").splitlines()
         found = [ref for ref in refs if ref.split("/", 3)[3:] == [name]]
         if len(found) == 1:  # which of several remotes is meant, nobody says
-            return "switched", ("--track", "-c", name, found[0])
-        return "created", ("-c", name)
+            return WayToBranch("switched", ("--track", "-c", name, found[0]))
+        return WayToBranch("created", ("-c", name))
 
     def check_branch_name(self, name: str) -> None:
         asked = ("check-ref-format", f"refs/heads/{name}")
@@ -272,7 +323,9 @@ class OwnFiles:
 
     def __init__(self, patterns: Iterable[str], *, within: str = "") -> None:
         wanted = sorted(set(patterns))
-        self.patterns = (*wanted, *((f"!{within}",) if within else ()))
+        self.patterns = tuple(wanted)
+        if within:
+            self.patterns += (f"!{within}",)
         self._within = within
         names = (re.escape(it).replace(r"\*", "[^/]*") for it in wanted)
         ours = (rf"{it[:-1]}(?:/|\Z)" if it.endswith("/") else rf"{it}\Z" for it in names)
@@ -284,9 +337,11 @@ class OwnFiles:
         return not path.startswith(self._within) or self._ours.match(path) is not None
 
 
-def never_committed(project: str = "", *, within: str = "") -> OwnFiles:
-    """What only this machine needs: the journal's directory and the two JSON views."""
-    return OwnFiles((f"{project}{name}" for name in _FOR_THIS_MACHINE), within=within)
+def never_committed(project: str = "", *, within: str = "", litter: Iterable[str] = ()) -> OwnFiles:
+    """What only this machine needs: the journal's directory, the two JSON views, and what an agent
+    leaves behind beside its work."""
+    names = (f"{project}{name}" for name in (*_FOR_THIS_MACHINE, *litter))
+    return OwnFiles(names, within=within)
 
 
 def never_progress(project: str = "", also: Iterable[str] = (), *, within: str = "") -> OwnFiles:
@@ -318,17 +373,15 @@ def concerns(repo: Repository, *span: str) -> bool:
     return not repo.scope or repo.git.line(*args, *repo.only) != "0"
 
 
-def keep_lost(
-    repo: Repository, ref: str, before: str, after: str | None
-) -> tuple[int, list[str]] | None:
-    """Keep under `ref` the commits that `after` lacks: how many, the newest; None: git has none."""
+def keep_lost(repo: Repository, ref: str, before: str, after: str | None) -> LostCommits | None:
+    """Keep under `ref` the commits that `after` lacks; None: git no longer has them."""
     if repo.git.writing().attempt("update-ref", ref, before).returncode != 0:
         return None
     span = (before, f"^{after}") if after else (before,)
     count = int(repo.git.line("rev-list", "--count", *span, "--"))
     args = ("log", "-z", "--max-count=3", "--format=%h %s")
     said = repo.git.run(*args, *span, "--").decode("utf-8", "replace")
-    return count, said.strip("\0").split("\0")
+    return LostCommits(count, said.strip("\0").split("\0"))
 
 
 OLD_ENOUGH_S = 10.0

@@ -1,0 +1,181 @@
+"""What a mutant hands out instead of what it has: the value, altered as little as possible.
+
+Two values that were equal are equal when they are altered, and of the same kind: whoever only asks
+for the type, or whether there is something at all, does not see a difference.
+"""
+# mypy: ignore-errors
+# ruff: noqa: INP001, BLE001
+
+import copy
+import datetime as dt
+import functools
+import types
+
+MARK = "ralph"
+_DEEPEST = 3
+_NUMBERS = ("Decimal", "Fraction", "ndarray", "Series", "float64", "int64")
+
+count = [0]  # values that were altered
+nothings = [0]  # the same of what was None
+listeners = []  # called after each of them
+
+
+class _Kept(Exception):
+    """This value cannot be altered."""
+
+
+def bend(value):
+    """The value altered, or the same where it cannot be."""
+    try:
+        other = _altered(value, _DEEPEST)
+    except Exception:  # whatever a foreign object does when it is copied
+        return value
+    if value is None:
+        nothings[0] += 1
+    else:
+        count[0] += 1
+    for listener in listeners:
+        listener()
+    return other
+
+
+def each(values):
+    """The same values, each of them altered."""
+    for value in values:
+        yield bend(value)
+
+
+def _altered(value, depth):
+    kind = type(value)
+    if kind is bool:
+        return not value
+    if value is None:
+        return MARK
+    if isinstance(value, (types.ModuleType, type)) or depth == 0:
+        raise _Kept
+    if hasattr(kind, "__members__"):
+        return _other_member(value, kind)
+    if isinstance(value, (int, float, complex)):
+        other = value - 1 if value == -1 else value + 1
+        return kind(value / 2 if other == value else other)  # too large for one to matter
+    if isinstance(value, str):
+        return kind(value + MARK)
+    if isinstance(value, (bytes, bytearray)):
+        return value + b"r"
+    for of, altered in _WAYS:
+        if isinstance(value, of):
+            return altered(value, depth)
+    return _altered_object(value, kind, depth)
+
+
+def _other_member(value, kind):
+    others = [one for one in kind.__members__.values() if one is not value]
+    if not others:
+        raise _Kept
+    return others[0]
+
+
+def _altered_row(value, depth):
+    """Every element altered, and of what may be of any length one more."""
+    kind = type(value)
+    if hasattr(value, "_replace"):
+        fields = {name: _altered_or_same(getattr(value, name), depth) for name in value._fields}
+        return value._replace(**fields)
+    found = [_altered_or_same(one, depth) for one in value]
+    if kind is tuple and value:
+        are_same = all(new is old for new, old in zip(found, value))  # noqa: B905
+        return value[:-1] if are_same else tuple(found)
+    found.append(found[-1] if found else MARK)
+    return found if kind is range else kind(found)
+
+
+def _altered_set(value, depth):
+    found = {_altered_or_same(one, depth) for one in value} or {MARK}
+    return type(value)(sorted(value, key=repr)[:-1] if found == value else found)
+
+
+def _altered_dict(value, depth):
+    """Every value altered; where none can be, one is missing."""
+    other = copy.copy(value)
+    changed = 0
+    for key, was in list(value.items()):
+        now = _altered_or_same(was, depth)
+        if now is not was:
+            other[key] = now
+            changed += 1
+    if not value:
+        other[MARK] = MARK
+    elif not changed:
+        del other[list(value)[-1]]
+    return other
+
+
+def _altered_function(function, _depth):
+    @functools.wraps(function)
+    def other(*args, **kwargs):
+        return bend(function(*args, **kwargs))
+
+    return other
+
+
+def _never(_value, _depth):
+    raise _Kept
+
+
+_WAYS = (
+    ((list, tuple, range), _altered_row),
+    ((set, frozenset), _altered_set),
+    (dict, _altered_dict),
+    ((dt.date, dt.timedelta), lambda value, _depth: value + dt.timedelta(days=1)),
+    (dt.time, lambda value, _depth: value.replace(hour=(value.hour + 1) % 24)),
+    (types.FunctionType, _altered_function),
+    ((BaseException, dt.tzinfo), _never),
+)
+
+
+def _altered_object(value, kind, depth):
+    if kind.__name__ in _NUMBERS:
+        return value + 1
+    if hasattr(value, "__fspath__") and hasattr(value, "joinpath"):
+        return value.joinpath(MARK)
+    if hasattr(value, "__next__"):
+        return each(value)
+    if hasattr(value, "__await__"):
+        return _awaited(value)
+    if "Mock" in kind.__name__:
+        raise _Kept
+    return _altered_copy(value, depth)
+
+
+async def _awaited(value):
+    return bend(await value)
+
+
+def _altered_or_same(value, depth):
+    try:
+        return _altered(value, depth - 1)
+    except Exception:  # as above
+        return value
+
+
+def _altered_copy(value, depth):
+    """A copy whose plain attributes are all different."""
+    names = list(getattr(value, "__dict__", {}))
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        names += [slots] if isinstance(slots, str) else list(slots)
+    other = copy.copy(value)
+    if other is value:
+        raise _Kept
+    changed = 0
+    for name in dict.fromkeys(names):
+        if name in ("__dict__", "__weakref__") or not hasattr(value, name):
+            continue
+        was = getattr(value, name)
+        now = _altered_or_same(was, depth)
+        if now is not was:
+            object.__setattr__(other, name, now)
+            changed += 1
+    if not changed:
+        raise _Kept
+    return other
