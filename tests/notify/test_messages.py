@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ralphloop.core.events import CircuitChanged, LoopEvent
 from ralphloop.core.model import Circuit, ExitDecision
-from ralphloop.notify.notifier import Decider, Message
+from ralphloop.notify.messages import Decider, Message
 from tests.notify.events import ended, finished, line, quota, quota_over, started, tool
 
 
@@ -35,7 +35,7 @@ def test_a_quiet_run_is_told_once_at_its_end() -> None:
 
 
 @pytest.mark.parametrize(
-    "dollars, words", [(0.0, "cost unknown."), (1.2, "$1.20 + unknown (3 starts).")]
+    "dollars, words", [(0.0, "unknown cost."), (1.2, "$1.20 + unknown (3 starts).")]
 )
 def test_an_unknown_cost_is_not_told_as_none(dollars: float, words: str) -> None:
     """Starts that nobody knows the price of are counted, not taken for free."""
@@ -190,3 +190,14 @@ def test_no_night_is_noisy(events: list[LoopEvent], most: int) -> None:
     messages = told(started(), *events, ended("error"), most=most)
     assert len(messages) <= most + opened
     assert len({message.id for message in messages}) == len(messages)
+
+
+def test_every_message_says_what_to_do_about_it() -> None:
+    """A command for each kind; a question names its story, and an odd id is quoted."""
+    asks = finished(status="BLOCKED", recommendation="Which colour?", story="US 7")
+    (blocked, end) = told(started(), asks, ended("project_complete"))
+    assert (blocked.story, blocked.command) == ("US 7", "ralph answer 'US 7' \"…\"")
+    assert blocked.way == "Answer: `ralph answer 'US 7' \"…\"`"
+    assert (end.story, end.way) == ("", "Look: `ralph review`")
+    shown = msgspec.structs.replace(blocked, page="https://here.example/#US%207")
+    assert shown.way == "Answer: https://here.example/#US%207 or `ralph answer 'US 7' \"…\"`"

@@ -13,16 +13,15 @@ import pytest
 
 from ralphloop.config.model import NotifySection
 from ralphloop.journal.queries import JournalReader
+from ralphloop.notify.messages import Decider, Message
 from ralphloop.notify.notifier import (
-    Decider,
-    Message,
     Notifier,
     channels_for,
     to_command,
     to_desktop,
     unsendable,
 )
-from ralphloop.notify.webhook import Webhook
+from ralphloop.notify.services import send_to_address, send_to_webhook
 from tests.loop.projects import sandbox, story
 from tests.notify.events import ended, quota, started, tool
 from tests.timing import FOR_EVER_S
@@ -176,6 +175,24 @@ def test_secrets_are_taken_out_before_anything_is_sent() -> None:
     assert "hunter2-hunter2" not in channel.messages[0].text
 
 
+def test_a_message_names_the_page_that_is_served_at_that_moment() -> None:
+    """Asked for anew each time, with the story; its words end with it and the command."""
+    channel, asked = Recorder(), list[str]()
+
+    def page_of(story: str) -> str:
+        asked.append(story)
+        return "" if len(asked) == 1 else "https://here.example/"
+
+    notifier = Notifier(NotifySection(), channels=[channel.send], page_of=page_of)
+    for event in (started(), quota(), tool(), ended("project_complete")):
+        notifier.on_event(event)
+    notifier.close()
+    first, *_, last = channel.messages
+    assert (first.page, last.page) == ("", "https://here.example/")
+    assert first.text.endswith(" Look: `ralph status`")
+    assert last.text.endswith(" Look: https://here.example/ or `ralph review`")
+
+
 def test_nothing_configured_means_nothing_done() -> None:
     """The default tells nobody and starts no thread."""
     notifier = Notifier(NotifySection())
@@ -186,20 +203,27 @@ def test_nothing_configured_means_nothing_done() -> None:
 
 
 def test_settings_choose_the_channels(tmp_path: Path) -> None:
-    """Desktop, command and webhook, in any combination."""
-    config = NotifySection(desktop=True, command=("tell",), webhook="https://example.com/x")
-    desktop, command, webhook = channels_for(config, tmp_path)
+    """Desktop, command, addresses and webhook, in any combination."""
+    config = NotifySection(
+        desktop=True, command=("tell",), urls=("ntfys://x",), webhook="https://example.com/x"
+    )
+    desktop, command, address, webhook = channels_for(config, tmp_path)
     assert desktop is to_desktop
     assert getattr(command, "func", None) is to_command
-    assert isinstance(getattr(webhook, "__self__", None), Webhook)
+    assert getattr(address, "func", None) is send_to_address
+    assert getattr(webhook, "func", None) is send_to_webhook
     assert channels_for(NotifySection(), tmp_path) == []
 
 
 def test_what_is_missing_is_known_before_the_night() -> None:
     """A program that is not there and an address that is none are said beforehand."""
-    found = unsendable(NotifySection(command=("no-such-program",), webhook="nonsense"))
+    config = NotifySection(
+        command=("no-such-program",), urls=("nothing://s3cret-part",), webhook="nonsense"
+    )
+    found = unsendable(config)
     assert found[0] == "notifications: no-such-program was not found"
-    assert "http(s)://" in found[1]
+    assert "nothing://*** is no address that apprise understands" in found[1]
+    assert "http(s)://" in found[2]
     assert unsendable(NotifySection(command=("true",), webhook="https://example.com/")) == []
 
 
