@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ralphloop.project import Project
 from tests.loop.projects import Sandbox, sandbox
+from tests.ui.page_visits import Elements, Visits
 
 AGENT = """
 if START > 1:
@@ -86,6 +88,8 @@ def test_a_continued_run_with_a_raised_budget_has_the_same_numbers_everywhere(
         status = json.loads(box.ralph("status", "--json").out)
         monitor = box.ralph("monitor", "--once").out
         report = json.loads(box.ralph("report", "--json").out)
+        with Visits(Project(box.root), tmp_path / "pages") as visits:
+            page = " ".join(Elements(visits.get("", visits.known()).text).words.split())
         assert eventually(lambda: "of 12h 00m  $0.40 of $10.50" in console.words), console.words
     spending, limits = report["spending"], status["limits"]
     assert limits == {
@@ -97,6 +101,8 @@ def test_a_continued_run_with_a_raised_budget_has_the_same_numbers_everywhere(
     assert spending["totals"]["cost_usd"] == status["cost_usd"] == 0.4
     assert spending["totals"]["iterations"] == len(status["iterations"]) - 1 == 1
     assert "1 of 2 iterations" in monitor
+    assert "cost$0.40 of $10.50 iterations1 of 2 time" in page
+    assert "of 12h 00m" in page
     assert "$0.40 of $10.50" in monitor
     assert "of 12h 00m" in monitor
     ended = json.loads(box.ralph("status", "--json").out)

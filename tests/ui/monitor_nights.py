@@ -17,7 +17,7 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.events import LoopEvent, event_of
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Circuit, Transition
-from ralphloop.core.run_state import Book, RunState
+from ralphloop.core.run_state import LanesState, RunState
 from ralphloop.core.totals import Expense
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
@@ -235,7 +235,7 @@ class Night:
         if passed:
             grade = state["grade"]
             self.tell("story_passed", self.n, story=story, grade=grade, reasons=[reason])
-            done = [key for key, one in self.journal.story_states(RUN).items() if one.grade]
+            done = [key for key, one in self.journal.story_states(RUN).items() if one.proof.grade]
             self.write_stories(*done)
 
     def passes(self, story: str, grade: str = "verified") -> None:
@@ -390,7 +390,7 @@ def waiting(root: Path) -> Night:
     night.finish(
         "US-004",
         outcome="usage_limit",
-        reason="the start came to nothing (usage limit)",
+        reason="the start failed (usage limit)",
         files=0,
         cost=0.0,
     )
@@ -442,7 +442,7 @@ def in_lanes(root: Path) -> Night:
     night.passes("US-001")
     notes = {n: {"story": f"US-{n + 1:03}"} for n in range(1, 5)}
     night.journal.set_meta(
-        PARTS[Book].format(RUN), {"count": 4, "lanes": notes, "branch": "ralph/x"}
+        PARTS[LanesState].format(RUN), {"count": 4, "lanes": notes, "branch": "ralph/x"}
     )
     night.start("US-004", lane=3)
     night.clock.now += 200

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
+from textual.app import App
 from textual.pilot import Pilot
 
 from ralphloop.ui.monitor.app import Monitor
 from ralphloop.ui.monitor.paint import plain
 from tests.ui.monitor_nights import Night
 
-_NOISE = (
+NOISE = (
     (re.compile(r"@font-face \{.*?\}", re.S), ""),
     (re.compile(r"\s*<clipPath id=\"[^\"]*-line-.*?</clipPath>", re.S), ""),
     (re.compile(r" clip-path=\"url\(#[^)]*-line-\d+\)\""), ""),
@@ -34,7 +35,7 @@ async def watching(
             yield app, pilot
 
 
-async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
+async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
     """Wait for something to become true, and fail where it never does."""
     for _ in range(1_000):
         if condition():
@@ -43,7 +44,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
     raise AssertionError("it never happened")
 
 
-async def rest(app: Monitor, pilot: Pilot[None]) -> list[str]:
+async def rest(app: App[Any], pilot: Pilot[Any]) -> list[str]:
     """The rows of text on the screen once several looks in a row show the same."""
     before: list[str] = []
     same = 0
@@ -62,7 +63,7 @@ async def picture(app: Monitor, pilot: Pilot[None]) -> str:
     """The screen at rest as SVG, without what says nothing about it."""
     await rest(app, pilot)
     svg = app.export_screenshot(title="ralph monitor", simplify=True)
-    for pattern, instead in _NOISE:
+    for pattern, instead in NOISE:
         svg = pattern.sub(instead, svg)
     return svg
 

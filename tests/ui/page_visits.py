@@ -8,21 +8,27 @@ import re
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Self, TypeVar
 from urllib.parse import urlencode, urlsplit
 
-from ralphloop.cli.steering import asked
-from ralphloop.journal.records import Wish
+from ralphloop.cli.shared.page_decisions import decisions_about, wishes_about
 from ralphloop.project import Project
+from ralphloop.ui.page.all_projects import guarded_all
 from ralphloop.ui.page.devices import Devices, form_word
 from ralphloop.ui.page.guard import Guard
-from ralphloop.ui.page.site import guarded
+from ralphloop.ui.page.site import Handlers, guarded
 
 HOST = "127.0.0.1:8400"
 ORIGIN = f"http://{HOST}"
 _T = TypeVar("_T")
+
+
+def handlers(project: Project) -> Handlers:
+    """What the command hands to the page."""
+    return Handlers(partial(wishes_about, project), decisions_about(project))
 
 
 class Hours:
@@ -59,20 +65,22 @@ class Visits:
 
     def __init__(self, project: Project, state: Path, **more: Any) -> None:
         self.project, self.hours = project, Hours()
-        self.devices = Devices(project.root, {"XDG_STATE_HOME": str(state)}, self.hours)
+        self.env = {"XDG_STATE_HOME": str(state)}
+        self.devices = self._known_here()
         self.devices.open_at((ORIGIN,), (0, 0.0))
         self.path = self.devices.kept.path
-        self.page: Guard = guarded(
-            project,
-            self.devices,
-            lambda kind, story, text: asked(project, kind, Wish(story=story, text=text)),
-            **more,
-        )
+        self.page: Guard = self._made(**more)
         self._loop = asyncio.new_event_loop()
+
+    def _known_here(self) -> Devices:
+        return Devices(self.project.root, self.env, self.hours)
+
+    def _made(self, **more: Any) -> Guard:
+        return guarded(self.project, self.devices, handlers(self.project), **more)
 
     def known(self) -> str:
         """The cookie of a new device, let in with a ticket."""
-        cookie = self.devices.exchange(self.devices.ticket())
+        cookie = self.devices.exchange(self.devices.issue_ticket())
         assert cookie is not None
         return cookie
 
@@ -165,6 +173,19 @@ class Visits:
         self.wait(self._from.get())
         self.wait(self._life)
         self._loop.close()
+
+
+class AllVisits(Visits):
+    """The page of all projects that are known in a state directory."""
+
+    def __init__(self, state: Path, **more: Any) -> None:
+        super().__init__(Project(state), state, **more)
+
+    def _known_here(self) -> Devices:
+        return Devices(None, self.env, self.hours)
+
+    def _made(self, **more: Any) -> Guard:
+        return guarded_all(self.env, self.devices, handlers, **more)
 
 
 class Stream:

@@ -17,7 +17,7 @@ from ralphloop.core.totals import Expense
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord, RunStatus
-from ralphloop.night.look import Record, config_of, look_at
+from ralphloop.night.look import RecordedRun, config_of, look_at
 from ralphloop.project import Project
 from ralphloop.ui.report.assemble import build
 from ralphloop.ui.report.values import Report
@@ -276,7 +276,7 @@ def told(
         holder=Holder(run.id, "script", 1, "here", EVENING) if live else None,
         known=(config_of(project, run), (stories.with_passes(passed) if stories else None, "")),
     )
-    return build(Record(night, run, journal, commits or {}), secrets)
+    return build(RecordedRun(night, run, journal, commits or {}), secrets)
 
 
 def open_journal(place: Path) -> Journal:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.errors import ExitCode
+from tests import sentences
 from tests.loop.projects import Sandbox, sandbox
 from tests.ui import monitor_nights as nights
 from tests.ui.monitor_nights import RUN, Night
@@ -182,7 +183,7 @@ def test_inside_tmux_the_window_is_split(box: Sandbox, tmux: Tmux) -> None:
     assert int(panes[3]) > 60
     shown = tmux.until("%1", "COMPLETE")
     assert "2/2 passed" in shown
-    assert "run ended: all done" in tmux.until("%0", "next:")
+    assert sentences.ALL_DONE in tmux.until("%0", "next:")
     tmux.do("send-keys", "-t", "%1", "q")
     gone(lambda: "%1" in tmux.do("list-panes", "-t", "t", "-F", "#{pane_id}"))
 
@@ -196,7 +197,7 @@ def test_outside_tmux_both_get_a_session(box: Sandbox, tmux: Tmux) -> None:
     tmux.until("t", "COMPLETE")
     shown = tmux.until("t", "Enter closes this pane")
     left = [line[:80] for line in shown.splitlines()]
-    assert any("run ended: all done" in line for line in left)
+    assert any(sentences.ALL_DONE in line for line in left)
     tmux.do("send-keys", "-t", "t", "q")  # the monitor, which has the focus
     deadline = time.monotonic() + 20
     while "code=" not in tmux.screen("t"):  # Enter counts once the monitor's pane is gone

@@ -18,6 +18,7 @@ from ralphloop.project import Project
 from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, Source
 from ralphloop.ui.monitor.paint import Line, Tone, cut, fit, plain, plain_ascii, width_of
 from ralphloop.ui.monitor.panels import Screen
+from tests import sentences
 from tests.ui import monitor_nights as nights
 from tests.ui.monitor_nights import CONFIG, EVENING, RUN, Night
 
@@ -102,7 +103,7 @@ def test_a_run_whose_process_is_gone_has_died(tmp_path: Path) -> None:
     """A run that says it runs while nobody carries it is not shown as running."""
     screen = screen_of(nights.running(tmp_path), live=False)
     assert "DIED" in head(screen)
-    assert "ralph run --continue" in said(screen.todo())
+    assert sentences.GO_ON in said(screen.todo())
     assert not screen.facts.night.is_live
 
 
@@ -226,7 +227,10 @@ def test_weak_grades_are_not_green(tmp_path: Path) -> None:
         row.standing: row for row in screen_of(nights.finished(tmp_path), live=False).facts.stories
     }
     assert rows["claimed"].tone is Tone.WARN
-    assert (rows["needs review"].tone, rows["needs review"].mark) == (Tone.WARN, "!")
+    assert (rows[sentences.NEEDS_REVIEW].tone, rows[sentences.NEEDS_REVIEW].mark) == (
+        Tone.WARN,
+        "!",
+    )
 
 
 def test_a_story_a_person_marked_is_not_taken_for_proven(tmp_path: Path) -> None:
@@ -250,7 +254,7 @@ def test_a_story_that_left_the_list_is_still_shown(tmp_path: Path) -> None:
     night.titles.pop("US-001")
     night.write_stories("US-002", "US-003")
     rows = screen_of(night).facts.stories
-    assert (rows[-1].id, rows[-1].title) == ("US-001", "no longer in the story list")
+    assert (rows[-1].id, rows[-1].title) == ("US-001", sentences.NOT_LISTED)
 
 
 def test_a_broken_story_file_costs_only_the_list(tmp_path: Path) -> None:

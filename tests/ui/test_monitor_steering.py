@@ -16,6 +16,7 @@ from ralphloop.core.model import Circuit
 from ralphloop.journal.queries import CIRCUIT_KEY
 from ralphloop.ui.monitor.app import Monitor, budget_flag
 from ralphloop.ui.monitor.paint import plain
+from tests import sentences
 from tests.ui import monitor_nights as nights
 from tests.ui.monitor_nights import RUN, Night
 from tests.ui.monitor_pilot import header, rest, told, until, watching, words
@@ -257,7 +258,7 @@ def test_stop_asks_before_it_stops(tmp_path: Path) -> None:
 
     async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
         await press(app, pilot, "s")
-        assert "ralph run --continue" in await words(app, pilot)
+        assert sentences.GO_ON in await words(app, pilot)
         assert night.requests() == []
         assert await pilot.click("#yes")
         await until(pilot, night.requests)

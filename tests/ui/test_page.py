@@ -61,7 +61,7 @@ def test_everything_a_person_wants_to_know_is_there(visits: Visits) -> None:
         "iteration 5, attempt 2",
         "Bash pytest -q tests/test_checkout.py",
         "$1.68 of $10.00",
-        "closed",
+        "all well",
         "waits on US-006",
     ):
         assert told in words, told
@@ -118,12 +118,14 @@ def test_an_unreadable_journal_is_said(night: Night, visits: Visits) -> None:
 
 
 def test_after_the_end_it_says_what_to_do(tmp_path: Path) -> None:
-    """The story to review, and the command that follows."""
+    """The stories to look at, with a way to them; no command for what the page does itself."""
     night = finished(tmp_path / "shop")
     with Visits(night.project, tmp_path / "state") as visits:
         page = Elements(visits.get("", visits.known()).text)
-    assert "ralph review" in page.words
-    assert "git log" in page.words
+    assert "stories to look at" in page.words
+    assert "review" in {attrs.get("href") for _, attrs in page.found}
+    assert "ralph review" not in page.words
+    assert "git log" not in page.words  # there is no git here
     assert "Pause" not in page.words
 
 
@@ -261,7 +263,7 @@ def test_a_wish_is_the_same_row_that_the_command_writes(
     wish: dict[str, str],
 ) -> None:
     """Asked of the run that goes on, in the name of a person."""
-    monkeypatch.setattr("ralphloop.cli.steering._PATIENCE_S", 0.0)
+    monkeypatch.setattr("ralphloop.cli.shared.steering._PATIENCE_S", 0.0)
     found = visits.post("do", visits.known(), kind=kind, **fields)
     assert found.status == 303
     assert night.requests() == [(kind, wish)]
@@ -273,7 +275,7 @@ def test_without_a_script_the_next_page_says_what_became_of_it(
     visits: Visits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once, and to the device that asked."""
-    monkeypatch.setattr("ralphloop.cli.steering._PATIENCE_S", 0.0)
+    monkeypatch.setattr("ralphloop.cli.shared.steering._PATIENCE_S", 0.0)
     cookie, other = visits.known(), visits.known()
     assert visits.post("do", cookie, kind="pause").header("location") == "./"
     said = "was asked to pause; it answers when this iteration ends"

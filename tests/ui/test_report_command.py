@@ -107,8 +107,8 @@ def test_a_run_is_found_by_the_end_of_its_name(box: Sandbox) -> None:
 def test_without_a_run_the_way_on_is_said(run_ralph: RunRalph, tmp_path: Path) -> None:
     """No journal is no mystery."""
     done = run_ralph("report", cwd=tmp_path)
-    assert done.returncode == 66
-    assert "no run has been recorded here yet" in done.stderr
+    assert done.returncode == 64
+    assert "nothing has run here yet" in done.stderr
     assert "ralph run" in done.stderr
 
 
@@ -194,3 +194,43 @@ def test_what_was_learned_since_the_run_began_is_told(tmp_path: Path) -> None:
         "- proposed: words",
         "- retired: its file is gone: wrong",
     ]
+
+
+SECRET = "sk-ant-api03-" + "a1B2" * 20
+TELLING = f"""
+write("shop.py", "def secret_formula(number):\\\\n    return number * 41\\\\n")
+write("tests/test_shop.py", "def test_formula():\\\\n    assert True\\\\n")
+print("I wrote secret_formula in {{}} with {SECRET}".format(os.getcwd()))
+done(words="The formula is in shop.py.")
+"""
+
+
+@pytest.mark.parametrize("name", ["night.html", "night.svg"])
+def test_a_shared_night_has_nothing_of_the_project(tmp_path: Path, name: str) -> None:
+    """No line of a diff, no name of a file, a test or a directory, no words of anybody, no secret;
+    titles only where they are asked for."""
+    asked = story("US-1", "Hide the formula", acceptanceCriteria=["formula(2) is 196682"])
+    made = sandbox(tmp_path, TELLING, stories=[asked], checks=[["test", "-d", "."]])
+    assert made.run().code == 0
+    file = tmp_path / name
+    said = made.ralph("report", "--share", str(file))
+    assert said.code == 0, said.text
+    shown = file.read_text().replace("&#160;", " ")
+    assert "1 of 1 story passed" in shown
+    hidden = (
+        "formula", "shop", "test_", "tests", "US-1", "196682", "98341", "main", SECRET[:16],
+        str(tmp_path), tmp_path.name, str(Path.home()), "http-equiv=\"refresh", "<script",
+    )  # fmt: skip
+    assert "url(" not in shown.replace("url(#", ""), "it needs the network"
+    words = shown.partition("</style>")[2]
+    assert [word for word in hidden if word in words.casefold() or word in words] == []
+    assert made.ralph("report", "--share", str(file), "--titles").code == 0
+    assert "Hide the formula" in file.read_text().replace("&#160;", " ")
+
+
+def test_a_night_is_shared_as_a_page_or_a_picture(box: Sandbox, tmp_path: Path) -> None:
+    """Another ending, a directory that is not there, and titles of nothing are refused."""
+    for words in (["--share", str(tmp_path / "night.png")], ["--titles"]):
+        assert box.ralph("report", *words).code == 64
+    nowhere = str(tmp_path / "no/where/night.html")
+    assert box.ralph("report", "--share", nowhere).code != 0

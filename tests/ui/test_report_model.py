@@ -14,7 +14,10 @@ from ralphloop.core.iteration import SaveLeftovers
 from ralphloop.journal.journal import Journal
 from ralphloop.text.plain import number
 from ralphloop.ui.report.assemble import ALWAYS, MOST_BARS, MOST_DECISIONS
+from ralphloop.ui.report.render import whole_seconds
+from ralphloop.ui.report.tally import Stretch, time_spent
 from ralphloop.ui.report.values import MOST_SPANS, Group, Report, Teller
+from tests import sentences
 from tests.ui.report_nights import (
     EVENING,
     RUN,
@@ -139,8 +142,17 @@ def test_the_night_is_split_into_working_checking_and_waiting(journal: Journal) 
     times = told(journal, eventful(journal)).times
     assert times["waiting_s"] == 96 * 60
     assert times["checking_s"] == 5 * 40 + 38 + 4
-    parts = sum(times[f"{name}_s"] for name in ("working", "checking", "waiting", "other"))
+    names = ("working", "checking", "proving", "waiting", "other")
+    parts = sum(times[f"{name}_s"] for name in names)
     assert parts == pytest.approx(times["total_s"])
+
+
+def test_proving_is_told_with_its_mutants(journal: Journal) -> None:
+    """What tests notice of changed code is tried after everything else, and takes time as well."""
+    night = Night(journal)
+    trial = {"took_s": 5.0, "mutation": {"took_s": 7.0}}
+    night.iteration("US-1", evidence={"trial": trial}, end={"duration_s": 60.0})
+    assert told(journal, story_list(story(1))).times["proving_s"] == pytest.approx(12.0)
 
 
 def test_near_misses_are_counted_by_kind(journal: Journal) -> None:
@@ -202,7 +214,7 @@ def test_what_to_do_next_begins_with_what_waits_for_a_person(journal: Journal) -
     assert steps[0].words == "Answer US-7: Which tax rate applies to gift cards?"
     assert steps[1].words.startswith("Review US-2")
     assert steps[2].command.startswith("git cherry-pick")
-    assert steps[-1].command == "ralph run --continue"
+    assert steps[-1].command == sentences.GO_ON
 
 
 @pytest.mark.parametrize(
@@ -292,7 +304,7 @@ def test_a_story_that_left_the_list_is_still_reported(journal: Journal) -> None:
     """What was spent on it does not vanish with it."""
     Night(journal).passes("US-9")
     found = told(journal, story_list(story(1)))
-    assert group(found, "verified").stories[0].title == "no longer in the story list"
+    assert group(found, "verified").stories[0].title == sentences.NOT_LISTED
 
 
 def test_the_circuit_is_told_with_what_happened_between_iterations(journal: Journal) -> None:
@@ -385,3 +397,36 @@ def test_any_text_becomes_one_bounded_line(text: str) -> None:
 def test_numbers_are_readable(value: int, words: str) -> None:
     """Three digits and a unit."""
     assert number(value) == words
+
+
+def test_a_landing_that_came_back_is_no_failure(journal: Journal) -> None:
+    """It was good in its lane: no failed attempt, and nobody said done that was not."""
+    night = Night(journal)
+    back = {"returned": {"words": "conflict with US-2 in CHANGELOG.md"}}
+    claimed = {"story_claimed": True, "progress": True}
+    verdict = {"passed": False, "reasons": ["goes back to its lane"]}
+    night.iteration("US-1", analysis=claimed, verdict=verdict, evidence=back)
+    night.passes("US-1")
+    found = told(journal, story_list(story(1)))
+    (line,) = group(found, "verified").stories
+    assert line.attempts == 0
+    assert not found.near_misses
+
+
+def test_what_goes_on_at_once_counts_once() -> None:
+    """Two agents that work for ten minutes side by side have worked for ten minutes of the night."""
+    side_by_side = [
+        Stretch("working", 0.0, 600.0),
+        Stretch("working", 0.0, 600.0),
+        Stretch("checking", 500.0, 700.0),
+        Stretch("proving", 650.0, 750.0),
+    ]
+    assert time_spent(side_by_side) == {"working": 600.0, "checking": 100.0, "proving": 50.0}
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=5, max_size=5))
+def test_seconds_that_are_shown_add_up(parts: list[float]) -> None:
+    """Rounded to whole seconds, the parts are still the whole."""
+    whole = whole_seconds(parts, sum(parts))
+    assert sum(whole) == int(sum(parts))
+    assert all(abs(one - part) <= 1 for one, part in zip(whole, parts, strict=True))

@@ -13,23 +13,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import structs
+
 from ralphloop.config.load import check_config
 from ralphloop.config.model import Config
 from ralphloop.core import readable
-from ralphloop.core.events import LoopEvent
+from ralphloop.core.events import LoopEvent, RunFinished
 from ralphloop.core.interventions import Committed
 from ralphloop.core.model import Circuit, Story, StoryList
-from ralphloop.core.planning import BUSY, assign, room_for
+from ralphloop.core.planning import StoryWait, WaitsFor, assign, room_for
 from ralphloop.core.policy import HOUR
-from ralphloop.core.run_state import Book, Standing, States, state_of
+from ralphloop.core.run_state import LanesState, Standing, States, StoryState, state_of
 from ralphloop.core.totals import Expense
 from ralphloop.errors import RalphError, UsageError
+from ralphloop.journal.authenticity import Belief
 from ralphloop.journal.database import belief_in
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import SWAP_KEY, JournalReader, Queries
 from ralphloop.journal.records import IterationRecord, ResumeCandidate, RunRecord
-from ralphloop.journal.seal import Belief
 from ralphloop.night.values import ErrandLook, Night, State, StoryLook
 from ralphloop.project import ERRANDS, Project
 from ralphloop.stories.graph import plan
@@ -42,8 +44,10 @@ _EVENT_PAGE = 2_000
 _MOST_EVENTS = 100_000  # a night of ten thousand iterations; what a person did is early or rare
 _MOST_COMMITS = 5_000
 _SEARCHED_RUNS = 500
+_RUNS_WITH_CHANGES = 200
 _NEWEST = 8  # iterations
 _MOST_ERRANDS = 5
+UNTOUCHED = "story"  # what one is called whose name nobody wrote down
 _HEX = re.compile(r"[0-9a-f]{7,64}")
 Listed = tuple[StoryList | None, str]  # the story list, or why there is none
 
@@ -90,7 +94,13 @@ def look_at(
     story_list, problem = known[1] if known else listed(project, run, config)
     latest = run or journal.latest_night()
     session = journal.seen_session(latest.id if latest else "")
-    book = journal.part(Book, run.id) if run else None
+    if run is not None and _is_history(journal, run):
+        then = list_then(journal, run, session.stories, story_list)
+        story_list = then.stories
+        states = _decided_since(journal, then.states)
+        session = structs.replace(session, state=structs.replace(session.state, stories=states))
+        problem = ""
+    book = journal.part(LanesState, run.id) if run else None
     if book and story_list:  # the file of the checkout is as old as the run
         passed = (name for name, one in session.stories.items() if one.standing is Standing.PASSED)
         story_list = story_list.with_passes(dict.fromkeys(passed, True))
@@ -113,9 +123,10 @@ def look_at(
         flying=tuple(journal.unfinished_iterations(run.id)) if run else (),
         through=journal.through(run.id) if run and book and holder else {},
         errands=tuple(_errands(project, journal, run, candidate, now=now)),
+        proposals=tuple(one for one in journal.proposals() if one.is_open),
         exchanged=journal.meta(SWAP_KEY) is not None and holder is None,
     )
-    looks = stories_of(story_list, session.stories, dict(_waits(night, journal.dearest())))
+    looks = stories_of(story_list, session.stories, _waits(night, journal.dearest()))
     return replace(night, stories=tuple(looks))
 
 
@@ -148,14 +159,14 @@ def _errands(
         yield ErrandLook(errand, StoryLook(story, state), is_live, can_continue)
 
 
-def _waits(night: Night, dearest: Expense | None) -> Iterator[tuple[str, str]]:
+def _waits(night: Night, dearest: Expense | None) -> dict[str, StoryWait]:
     """Why open stories wait while lanes work; decided as the run decides it."""
     stories = night.story_list
     book = night.book
     flying = [it.story or "" for it in night.working]
     starts = night.state is State.RUNNING and night.circuit.circuit is not Circuit.OPEN
     if stories is None or book is None or not (flying and starts):
-        return
+        return {}
     free = book.count - len(flying)
     most = night.config.limits.calls_per_hour
     at_work: list[Expense | None] = [None for _ in flying]
@@ -164,13 +175,18 @@ def _waits(night: Night, dearest: Expense | None) -> Iterator[tuple[str, str]]:
         night.limits, night.totals, lanes=book.count, flying=at_work, dearest=dearest, capped=capped
     )
     room = min(room, max(0, most - night.calls)) if most else room
-    for name, why in assign(stories, night.session.stories, flying=flying, room=room).waits.items():
-        yield name, "no more at once within the limits" if why == BUSY and room < free else why
+    found = {}
+    for name, wait in assign(
+        stories, night.session.stories, flying=flying, room=room
+    ).waits.items():
+        is_kept_back = wait.waits_for is WaitsFor.LANE and room < free
+        found[name] = StoryWait(waits_for=WaitsFor.LIMITS) if is_kept_back else wait
     passed = {story.id for story in stories.stories if story.passes}
     for story in stories.stories:
         needs = [name for name in story.depends_on if name not in passed]
         if needs and not story.passes:
-            yield story.id, f"it needs {some(needs, 2)} first"
+            found[story.id] = StoryWait(waits_for=WaitsFor.STORIES, other=some(needs, 2))
+    return found
 
 
 def config_of(project: Project, run: RunRecord | None) -> Config:
@@ -208,17 +224,89 @@ def found_story_file(project: Project, config: Config) -> Path:
 
 
 def stories_of(
-    story_list: StoryList | None, states: States, waits: Mapping[str, str] = {}
+    story_list: StoryList | None, states: States, waits: Mapping[str, StoryWait] = {}
 ) -> Iterator[StoryLook]:
     """The list's stories, then those only the journal remembers."""
     stories = story_list.stories if story_list else ()
     for story in stories:
         state = state_of(states, story.id)
-        yield StoryLook(story, state, waits=waits.get(story.id, ""))
+        yield StoryLook(story, state, wait=waits.get(story.id))
     for name in sorted(states.keys() - {story.id for story in stories}):
         if name or not stories:
             title = "no longer in the story list" if name else "the prompt"
             yield StoryLook(Story(id=name, title=title, index=0), states[name], is_listed=False)
+
+
+def _is_history(journal: Queries, run: RunRecord) -> bool:
+    """Whether a later run had the same list: then the file says nothing about this one."""
+    if run.ended_at is None or not run.prd_path:
+        return False
+    later = (one for one in journal.runs(_SEARCHED_RUNS) if one.started_at > run.started_at)
+    return any(one.prd_path == run.prd_path for one in later)
+
+
+class ListThen(NamedTuple):
+    """A story list as a run left it."""
+
+    stories: StoryList
+    states: dict[str, StoryState]
+
+
+def list_then(
+    journal: Queries, run: RunRecord, states: States, today: StoryList | None
+) -> ListThen:
+    """The stories of an earlier run as it left them, by its own rows; today's file has words for
+    those that are still the same."""
+    titles: dict[str, str] = {}
+    for iteration in journal.every_iteration(run.id):
+        story = iteration.record.story
+        if story is not None and iteration.story:
+            titles[iteration.story] = story.title
+    known = {story.id: story for story in today.stories} if today else {}
+    stories = []
+    for index, name in enumerate(name for name in states if name):
+        passes = states[name].standing is Standing.PASSED
+        title = titles.get(name, "")
+        story = known.get(name)
+        if story is None or (title and not story.title.startswith(title)):
+            story = Story(id=name, title=title or name, index=index)
+        stories.append(structs.replace(story, passes=passes, index=index))
+    stories.sort(key=lambda story: known[story.id].index if story.id in known else len(known))
+    found = dict(states)
+    # Of others in that list only their number was written down.
+    end = _end_of(journal, run)
+    passed = sum(story.passes for story in stories)
+    for number in range(1, end.total - len(stories) + 1):
+        passes = number <= end.passed - passed
+        title = "passed before" if passes else "not begun then"
+        name = f"{UNTOUCHED} {number}"
+        stories.append(Story(id=name, title=title, index=len(stories), passes=passes))
+        if passes:
+            found[name] = StoryState(standing=Standing.PASSED)
+    return ListThen(StoryList(stories=tuple(stories), source=run.prd_path), found)
+
+
+def _decided_since(journal: Queries, states: dict[str, StoryState]) -> dict[str, StoryState]:
+    """Those states, with what a person took or sent back later: their word is written down with the
+    newest run, and what they decided is nowhere a thing to do."""
+    newest = journal.latest_night()
+    known = journal.story_states(newest.id, readable) if newest else {}
+    found = {}
+    for name, state in states.items():
+        now = state_of(known, name).proof
+        proof = structs.replace(state.proof, works_sent_back=now.works_sent_back)
+        if now.accepted and now.commit == proof.commit and now.work == proof.work:
+            proof = structs.replace(proof, accepted=True)
+        found[name] = structs.replace(state, proof=proof)
+    return found
+
+
+def _end_of(journal: Queries, run: RunRecord) -> RunFinished:
+    """What was said when the run ended; nothing where that was not written down."""
+    for event in reversed(journal.last_events(run.id, _EVENT_PAGE)):
+        if isinstance(event.what, RunFinished):
+            return event.what
+    return RunFinished()
 
 
 class Position(NamedTuple):
@@ -236,7 +324,9 @@ def arranged(story_list: StoryList, states: States) -> Iterator[Position]:
         if state.standing is Standing.BLOCKED:
             unavailable[name] = f"waits for a person: {why}"
         elif state.standing is Standing.SET_ASIDE:
-            chance = "" if state.second_chance else "; one more chance when all else is done"
+            chance = (
+                "" if state.attempt.second_chance else "; one more chance when all else is done"
+            )
             unavailable[name] = f"set aside: {why}{chance}"
     for step in plan(story_list, unavailable=unavailable):
         position += step.runs
@@ -250,7 +340,7 @@ def arranged(story_list: StoryList, states: States) -> Iterator[Position]:
 
 
 @dataclass(frozen=True)
-class Record:
+class RecordedRun:
     """A run, and everything that can be found out about it."""
 
     night: Night
@@ -275,7 +365,7 @@ class Record:
 
 
 @contextmanager
-def recorded(project: Project, wanted: str | None) -> Iterator[Record | None]:
+def recorded(project: Project, wanted: str | None) -> Iterator[RecordedRun | None]:
     """The newest run, or the one that is called so; None where there is none."""
     from ralphloop.learning.model import PatternStanding, review_hint
     from ralphloop.learning.store import load_index
@@ -291,14 +381,15 @@ def recorded(project: Project, wanted: str | None) -> Iterator[Record | None]:
         # What became of what was learned in it, each with its standing and the reason.
         since = iso(run.started_at)
         until = iso(run.ended_at or run.last_activity)
-        seen = [one for one in load_index(project).patterns if since <= one.touched <= until]
+        known = load_index(project).patterns
+        seen = [one for one in known if since <= one.touched <= until]
         seen.sort(key=lambda one: (not one.is_published, str(one.standing)))
-        told = review_hint(seen)
+        told = review_hint(known)
         for one in seen:
             held = one.standing is PatternStanding.HELD_BACK
             words = f" (ralph learnings why {one.id})" if held else f": {one.sentence}"
             told.append(f"{one.standing}{one.because}{words}")
-        yield Record(night, run, journal, commits_of(project, run, journal), tuple(told))
+        yield RecordedRun(night, run, journal, commits_of(project, run, journal), tuple(told))
 
 
 def doubted(project: Project) -> str:
@@ -309,6 +400,19 @@ def doubted(project: Project) -> str:
 
 def reading(project: Project) -> JournalReader:
     return JournalReader.open(project.journal)
+
+
+def has_run(project: Project) -> bool:
+    if not project.journal.exists():
+        return False
+    with reading(project) as journal:
+        return journal.latest_run() is not None
+
+
+def has_unfinished_run(project: Project) -> bool:
+    """Whether a run of any kind was neither completed nor replaced by another one."""
+    with reading(project) as journal:
+        return bool(journal.unfinished_runs())
 
 
 def find_run(journal: Queries, wanted: str | None) -> RunRecord | None:
@@ -374,3 +478,14 @@ def own_commits(
             head = commit
             own = False
     return found
+
+
+def own_changes(journal: Queries, project: Project, story: str) -> list[str]:
+    """What shows a story's change in the newest run that passed it, since it was last sent back."""
+    for run in journal.runs(_RUNS_WITH_CHANGES):
+        back = (it for it in journal.rejections(run.id) if it.story == story)
+        since = max((it.after for it in back), default=0)
+        mine = (it for it in journal.every_iteration(run.id, brief=True) if it.n > since)
+        if shows := own_commits(mine, commits_of(project, run, journal)).get(story):
+            return shows
+    return []

@@ -10,20 +10,38 @@ from typing import NamedTuple
 
 from ralphloop.config.model import Config, policy_of
 from ralphloop.core.breaker import BreakerState
+from ralphloop.core.criteria import (
+    LONGEST_CRITERION,
+    Coverage,
+    CriterionEvidence,
+    coverage_of,
+)
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import Circuit, ExitDecision, Outcome, Story, StoryList
-from ralphloop.core.planning import ENDINGS, ending_of
+from ralphloop.core.planning import ENDINGS, StoryWait, ending_of
 from ralphloop.core.policy import Limits, Policy, raised
-from ralphloop.core.run_state import Book, LaneNote, Session, Standing, StoryState
+from ralphloop.core.proposals import Proposal
+from ralphloop.core.run_state import LaneNote, LanesState, Session, Standing, StoryState
 from ralphloop.core.totals import Totals, quota_words
 from ralphloop.journal.holder import Holder
-from ralphloop.journal.records import IterationRecord, Request, RunRecord, RunStatus, Wait
-from ralphloop.project import CONFIG_NAME, ERRANDS, Project
+from ralphloop.journal.records import (
+    AgentThrough,
+    IterationRecord,
+    Request,
+    RunRecord,
+    RunStatus,
+    Wait,
+)
+from ralphloop.project import CONFIG_NAME, ERRANDS, Project, git_directory
+from ralphloop.readers.failures import is_too_long
 from ralphloop.text.durations import elapsed, format_duration
 from ralphloop.text.plain import agreeing, counted, one_line, some
 
 _MOST_ASKED = 5
 _MOST_NAMED = 3
+_EMPTY_LIST = "there is nothing to do"  # what a list without stories is told by
+ACCEPTED = "accepted"  # how a story is told that needed review and was taken by a person
+SENT_BACK_SINCE = "sent back since"  # how an earlier run's story is told that a person sent back
 
 
 class State(StrEnum):
@@ -40,7 +58,12 @@ class StoryLook:
     story: Story
     state: StoryState
     is_listed: bool = True  # False: only the journal remembers it
-    waits: str = ""  # why it does while lanes work
+    wait: StoryWait | None = None  # it waits while lanes work
+
+    @property
+    def waits(self) -> str:
+        """Why it does while lanes work, in words; empty where it does not."""
+        return self.wait.words if self.wait else ""
 
     @property
     def standing(self) -> Standing:
@@ -52,21 +75,56 @@ class StoryLook:
 
     @property
     def grade(self) -> str:
-        """How well a passed story is proven; the journal does not know those a person marked."""
+        """How well a passed story is proven; the journal does not know those a person marked, and
+        what needed review needs none once a person took it."""
         if self.standing is not Standing.PASSED:
             return ""
-        known = self.state.standing is Standing.PASSED
-        return self.state.grade if known else str(Grade.BY_HAND)
+        if self.state.standing is not Standing.PASSED:
+            return str(Grade.BY_HAND)
+        proof = self.state.proof
+        if self.is_sent_back_since:
+            return SENT_BACK_SINCE
+        return ACCEPTED if proof.accepted and proof.grade == Grade.NEEDS_REVIEW else proof.grade
+
+    @property
+    def is_accepted(self) -> bool:
+        """A person looked at it since it passed, and took it."""
+        return self.standing is Standing.PASSED and self.state.proof.accepted
+
+    @property
+    def is_sent_back_since(self) -> bool:
+        """It passed in an earlier run, and a person sent that very change back later."""
+        has_passed = self.state.standing is Standing.PASSED
+        return has_passed and self.state.proof.work in self.state.proof.works_sent_back
+
+    @property
+    def is_unreviewed(self) -> bool:
+        """It passed, in whichever run, and nobody has looked at it; a mark by hand is a look."""
+        has_passed = self.standing is Standing.PASSED and bool(self.grade)
+        is_decided = self.is_accepted or self.is_sent_back_since
+        return has_passed and not is_decided and self.grade != Grade.BY_HAND
+
+    @property
+    def criteria(self) -> tuple[CriterionEvidence, ...]:
+        """What shows that each criterion is met, as it was found when the story was last judged."""
+        known = {one.criterion: one for one in self.state.proof.criteria}
+        told = (criterion[:LONGEST_CRITERION] for criterion in self.story.criteria)
+        return tuple(known.get(it) or CriterionEvidence(criterion=it) for it in told)
+
+    @property
+    def coverage(self) -> Coverage:
+        """How many of its criteria something speaks of; of a story nobody judged so it is empty."""
+        return coverage_of(self.criteria) if self.state.proof.criteria else Coverage()
 
     @property
     def failed(self) -> int:
         """Attempts that failed; older versions kept only those since it was last taken up."""
-        return max(self.state.failed, self.state.attempts)
+        return max(self.state.totals.failed, self.state.attempt.failed)
 
     @property
     def bring_back(self) -> str:
         """The command that brings the leftovers of a story set aside back."""
-        ref = "" if self.story.passes else self.state.saved_ref
+        ref = "" if self.story.passes else self.state.base.saved_ref
         return f"git cherry-pick --no-commit {shlex.quote(ref)}" if ref else ""
 
 
@@ -129,11 +187,12 @@ class Night:
     pending: tuple[Request, ...] = ()  # what a person asked and nobody answered yet
     calls: int = 0  # starts in the last hour
     expired: bool = False  # too old to be continued
-    book: Book | None = None  # of its lanes
+    book: LanesState | None = None  # of its lanes
     flying: tuple[IterationRecord, ...] = ()  # what goes on or was cut off, newest last
     # Those of them in lanes whose agent is through.
-    through: dict[int, tuple[bool, float]] = field(default_factory=dict)
+    through: dict[int, AgentThrough] = field(default_factory=dict)
     errands: tuple[ErrandLook, ...] = ()  # since that run began, newest first
+    proposals: tuple[Proposal, ...] = ()  # stories that somebody proposes, and nobody decided on
     exchanged: bool = False  # files of the work tree are not what the story left: a run was killed
 
     @property
@@ -148,7 +207,8 @@ class Night:
             return State.STOPPED
         if self.is_paused:
             return State.PAUSED
-        return State.WAITING if wait is not None and wait.until > self.now else State.RUNNING
+        is_waiting = wait is not None and wait.until > self.now
+        return State.WAITING if is_waiting else State.RUNNING
 
     @property
     def open_since(self) -> tuple[StoryLook, ...]:
@@ -161,13 +221,13 @@ class Night:
     def open_again(self) -> tuple[StoryLook, ...]:
         """Those of them that it had worked on: a person wants them done again."""
         found = (look for look in self.open_since if look.standing is Standing.OPEN)
-        return tuple(look for look in found if look.state.iterations)
+        return tuple(look for look in found if look.state.totals.iterations)
 
     @property
-    def rejected_again(self) -> tuple[StoryLook, ...]:
+    def same_as_sent_back(self) -> tuple[StoryLook, ...]:
         """Stories that are called done with just the change that a person sent back."""
         listed = (look for look in self.counted if look.standing is not Standing.PASSED)
-        return tuple(look for look in listed if look.state.is_rejected_again)
+        return tuple(look for look in listed if look.state.is_same_as_sent_back)
 
     @property
     def is_live(self) -> bool:
@@ -205,7 +265,7 @@ class Night:
     @property
     def is_paused(self) -> bool:
         """Or will be, once the current iteration has ended."""
-        return bool(self.session.desk.paused or (self.wait and self.wait.kind == "pause"))
+        return bool(self.session.overrides.paused or (self.wait and self.wait.kind == "pause"))
 
     @property
     def current(self) -> IterationRecord | None:
@@ -227,17 +287,36 @@ class Night:
                 doing = f"waits{why}".strip(": ") if held else "is free"
                 found.append(LaneLook(number, held, doing))
                 continue
-            lands, since = self.through.get(it.n, (None, it.started_at))
-            if lands:
-                before = [n for n, (landing, _) in self.through.items() if landing].index(it.n)
-                doing = f"waits for landing, {before} before it" if before else "lands"
-            elif lands is False:
-                doing = "is checked"
-            else:
-                back = self.session.story(it.story).returns
-                doing = "works, came back from landing" if back else "works"
-            found.append(LaneLook(number, it.story or "", doing, since, it.n))
+            through = self.through.get(it.n)
+            since = through.since if through else it.started_at
+            found.append(LaneLook(number, it.story or "", self._lane_doing(it), since, it.n))
         return tuple(found)
+
+    def _lane_doing(self, it: IterationRecord) -> str:
+        """How far an iteration in a lane is, in words."""
+        if it.n not in self.through:
+            came_back = self.session.story(it.story).landing.count
+            where = self._machine_of(it.story)
+            works = f"works on {where}" if where else "works"
+            return f"{works}, came back from landing" if came_back else works
+        if not self.through[it.n].lands:
+            return "is checked"
+        queue = [n for n, one in self.through.items() if one.lands]
+        before = queue.index(it.n)
+        on = self.through[it.n].on
+        if not before:
+            return "lands"
+        if on is None:
+            return f"waits for landing, {before} before it"
+        ahead = {one.story for one in self.flying if one.n in queue[:before]}
+        below = [name for name in on if name in ahead]  # the others have landed
+        return f"is judged on top of {some(below)}" if below else f"is judged, {before} before it"
+
+    def _machine_of(self, story: str | None) -> str:
+        """The machine on which the agent of a lane works; empty: this one."""
+        if self.book is None:
+            return ""
+        return self.book.lanes.get(self.book.lane_of(story), LaneNote()).machine
 
     @property
     def waiting(self) -> dict[str, list[str]]:
@@ -263,13 +342,13 @@ class Night:
     @property
     def limits(self) -> Limits:
         """What the session may use, with what a person added to it; 0 means no limit."""
-        return raised(self.policy.limits, self.session.desk.extra)
+        return raised(self.policy.limits, self.session.overrides.extra)
 
     @property
     def quota(self) -> str:
         """How much of a subscription's windows is used; after the run, as it was at its end."""
         at = self.run.ended_at if self.run and self.run.ended_at else self.now
-        return quota_words(self.session.state.quota, at, resets=True)
+        return quota_words(self.session.state.usage_windows, at, resets=True)
 
     @property
     def circuit(self) -> BreakerState:
@@ -290,7 +369,13 @@ class Night:
     @property
     def grades(self) -> dict[str, int]:
         counts = Counter(look.grade for look in self.counted)
-        return {str(grade): counts[grade] for grade in Grade if counts[grade]}
+        told = (*map(str, Grade), ACCEPTED, SENT_BACK_SINCE)
+        return {grade: counts[grade] for grade in told if counts[grade]}
+
+    @property
+    def unreviewed(self) -> tuple[StoryLook, ...]:
+        """Stories that passed, in this run or an earlier one, and that nobody has looked at."""
+        return tuple(look for look in self.counted if look.is_unreviewed)
 
     @property
     def warnings(self) -> list[str]:
@@ -331,24 +416,35 @@ class Advice(NamedTuple):
     command: str = ""
     kind: str = "look"  # or answer, review, run
     story: str = ""
+    wants_value: bool = False  # the command is no command before a person has filled it in
 
     def __str__(self) -> str:
         return f"{self.words} `{self.command}`" if self.command else self.words
 
 
+def _how_to_go_on(look: StoryLook) -> Advice:
+    """What a story that waits for a person needs; no answer shortens a request."""
+    name = look.story.id
+    reason = one_line(look.state.reason, 300) or "no reason was given"
+    if look.state.attempt.refusals and is_too_long(reason):
+        words = (
+            f"{name}'s request is too long for the model ({reason}). Split the story, shorten its"
+            " specification or PROMPT.md, or name a model with more room (agent.model); then:"
+        )
+        return Advice(words, f"ralph retry {shlex.quote(name)}", "run", name)
+    return Advice(
+        f"Answer {name}: {reason}", f'ralph answer {shlex.quote(name)} "…"', "answer", name
+    )
+
+
 def next_steps(night: Night) -> Iterator[Advice]:
     """What a person can do now, what waits for them first; the same on every screen."""
     for look in night.asking[:_MOST_ASKED]:
-        name = look.story.id
-        words = f"Answer {name}: {one_line(look.state.reason, 300) or 'no reason was given'}"
-        yield Advice(words, f'ralph answer {shlex.quote(name)} "…"', "answer", name)
+        yield _how_to_go_on(look)
     if more := night.asking[_MOST_ASKED:]:
         yield Advice(f"{counted(len(more), 'more story', 'waits')} for you:", "ralph answer")
-    for look in () if night.is_live else night.rejected_again[:_MOST_ASKED]:
-        words = f"{look.story.id} is again what you sent back; to take it after all:"
-        yield Advice(words, "ralph review", "review", look.story.id)
-    if not night.is_live and (doubted := night.grades.get(Grade.NEEDS_REVIEW, 0)):
-        yield Advice(f"{counted(doubted, 'story', 'needs')} review:", "ralph review", "review")
+    if not night.is_live:
+        yield from _to_look_at(night)
     for errand in night.errands:
         if errand.can_continue and errand.look.standing is Standing.OPEN:
             words = f"To go on with {errand.look.story.id}:"
@@ -358,21 +454,46 @@ def next_steps(night: Night) -> Iterator[Advice]:
     elif night.story_list is not None:
         yield Advice("To see the plan, which costs nothing:", "ralph run --dry-run")
         yield Advice("To start:", "ralph run", "run")
+    elif (night.project.root / night.config.stories.prd).exists():
+        yield from _mend_list(night)
     elif (night.project.root / CONFIG_NAME).exists():
         yield Advice("`ralph doctor` says what is missing; a sample story list:", "ralph init")
     else:
         yield Advice("To set this directory up:", "ralph init")
 
 
+def _mend_list(night: Night) -> Iterator[Advice]:
+    """What helps a story list that nobody can work with; one that is only empty needs a story."""
+    if _EMPTY_LIST not in night.stories_problem:
+        yield Advice(f"Correct {night.config.stories.prd}; what is wrong with it:", "ralph doctor")
+    yield Advice("To add a story:", "ralph stories add …", wants_value=True)
+
+
+def _to_look_at(night: Night) -> Iterator[Advice]:
+    """What a person looks at when a run has ended: stories, then what is proposed."""
+    for look in night.same_as_sent_back[:_MOST_ASKED]:
+        words = f"{look.story.id} is again what you sent back; to take it after all:"
+        yield Advice(words, "ralph review", "review", look.story.id)
+    if doubted := night.grades.get(Grade.NEEDS_REVIEW, 0):
+        yield Advice(f"{counted(doubted, 'story', 'needs')} review:", "ralph review", "review")
+    elif unseen := len(night.unreviewed):
+        words = f"{counted(unseen, 'story', 'passed')} and nobody has looked yet:"
+        yield Advice(words, "ralph review", "review")
+    if found := len(night.proposals):
+        words = f"{counted(found, 'story', 'is')} proposed, found on the way:"
+        yield Advice(words, "ralph stories proposed")
+
+
 def _go_on(night: Night) -> Iterator[Advice]:
     run = night.run
     decision = night.run.decision if night.run else ""
-    if night.state is State.PAUSED and night.session.desk.paused:
+    if night.state is State.PAUSED and night.session.overrides.paused:
         yield Advice("`ralph stop` ends it; to let it go on:", "ralph resume")
     elif night.is_live:
         yield Advice("`ralph stop` ends it; to follow it:", "ralph log -f")
     elif decision == ExitDecision.NO_RUNNABLE_STORY and run and run.prd_path.startswith(ERRANDS):
-        yield Advice("See why in the report; say it another way:", "ralph do …")
+        words = "See why in the report; say it another way:"
+        yield Advice(words, "ralph do …", wants_value=True)
     elif night.open_since:
         names = open_words(night.open_since)
         yield Advice(f"{names}; a new session takes that up:", "ralph run", "run")
@@ -384,12 +505,16 @@ def _go_on(night: Night) -> Iterator[Advice]:
         word = ExitDecision.CIRCUIT_OPEN if is_open else decision
         answered = word == ExitDecision.BLOCKED and not night.count(Standing.BLOCKED)
         word = ExitDecision.INTERRUPTED if (night.died and not is_open) or answered else word
-        ending = ending_of(word, run.reason if run else "") or ENDINGS[ExitDecision.INTERRUPTED]
+        ending = ending_of(word, run.used_up if run else None) or ENDINGS[ExitDecision.INTERRUPTED]
         kind = "look" if night.state is State.COMPLETE else "run"
         book = night.book
         command = ending.command
         if kind == "look" and book and book.branch in book.ended:  # it is not in the checkout
             command = f"{command} {book.branch}"
-        yield Advice(ending.advice, command, kind)
+        advice = ending.advice
+        if kind == "look" and git_directory(night.project.root) is None:
+            advice = "Read what it did:"
+            command = "ralph report"
+        yield Advice(advice, command, kind, wants_value=ending.wants_value)
     if night.exchanged:
         yield Advice("An experiment was cut off: that also puts back the files exchanged for it")

@@ -19,7 +19,7 @@ from ralphloop.config.model import Config
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.events import KINDS, AgentStep, LoopEvent
 from ralphloop.core.model import Usage
-from ralphloop.core.run_state import Basis, Desk, RunState, StoryState
+from ralphloop.core.run_state import OperatorOverrides, RunBaseline, RunState, StoryState
 from ralphloop.errors import RalphError
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import IterationRecord, Request, RunRecord, Wait
@@ -41,7 +41,17 @@ Mark = tuple[int, int, int]
 msgspec.json.Decoder(tuple[RunRecord, IterationRecord, Request, Wait])
 for kind in KINDS.values():
     msgspec.json.Decoder(kind)
-msgspec.json.Decoder(tuple[Config, BreakerState, Desk, Basis, RunState, StoryState])
+msgspec.json.Decoder(
+    tuple[Config, BreakerState, OperatorOverrides, RunBaseline, RunState, StoryState]
+)
+
+
+class Seen(NamedTuple):
+    """What a look brought."""
+
+    night: Night
+    fresh: list[LoopEvent]  # events since the last look
+    is_anew: bool  # another run, or the first look: what was told before no longer holds
 
 
 class Lessons(NamedTuple):
@@ -97,8 +107,8 @@ class Watch:
         self._learned_key: object = None
         self.tail: Tail | None = None
 
-    def look_again(self) -> tuple[Night, list[LoopEvent], bool] | None:
-        """How things stand, what is new, and whether it is told anew; None where nothing is."""
+    def look_again(self) -> Seen | None:
+        """How things stand and what is new; None where nothing is."""
         now = self._clock()
         around = abs(now - self._looked) >= _LOOK_AROUND_S
         if around:
@@ -108,10 +118,13 @@ class Watch:
         grown = self.tail.advance() if self.tail else False
         outside = around and self._read_learnings()  # something beside the journal is different
         if around and self._night is not None:
-            outside |= self._read_stories(self._night.run, self._night.config)
+            has_other_stories = self._read_stories(self._night.run, self._night.config)
+            outside = outside or has_other_stories
             before = self._night.holder
             holder = holder_of(self.project, now, self._wanted)
-            outside |= (before and before.run) != (holder and holder.run)
+            held_before = before.run if before else None
+            held_now = holder.run if holder else None
+            outside = outside or held_before != held_now
         if not (written or grown or outside or self._night is None):
             return None
         with journal.snapshot():
@@ -135,7 +148,7 @@ class Watch:
         return self._journal
 
     def _read_stories(self, run: RunRecord | None, config: Config) -> bool:
-        """True where the list may be another one now."""
+        """Read the list where its file changed; True where it may be another one now."""
         path = None
         if run is None or run.prd_path:  # a plain loop has none
             with suppress(RalphError):
@@ -143,34 +156,38 @@ class Watch:
         key = (run and run.prd_path, path, mark_of(path) if path else None)
         if key == self._stories_key:
             return False
-        self._stories_key, self._stories = key, listed(self.project, run, config)
+        self._stories_key = key
+        self._stories = listed(self.project, run, config)
         return True
 
     def _read_learnings(self) -> bool:
+        """Count what was learned where that changed; True where it did."""
         from ralphloop.learning.store import load_index
 
         folder = self.project.directory / "learnings"
-        claude = self.project.root / ".claude"
+        root = self.project.root
         places = {
-            folder: "learning-*.yaml",
-            claude / "skills": "*-learned/SKILL.md",
-            claude / "commands": "*-learned.md",
+            root / ".claude/skills": "*-learned/SKILL.md",
+            root / ".agents/skills": "*-learned/SKILL.md",
+            root / ".claude/commands": "*-learned.md",
         }
-        key = [mark_of(path) for path in (*places, folder / "index.json")]
+        key = [mark_of(path) for path in (folder, *places, folder / "index.json")]
         if key == self._learned_key:
             return False
-        self._learned_key, self.learned = key, Lessons()
+        self._learned_key = key
+        self.learned = Lessons()
         patterns = load_index(self.project).patterns
         kinds = Counter(one_line(known.category, 20) for known in patterns)
         with suppress(OSError):
-            captured, *skills = (sum(1 for _ in at.glob(name)) for at, name in places.items())
+            captured = sum(1 for _ in folder.glob("learning-*.yaml"))
+            found = (path for at, name in places.items() for path in at.glob(name))
+            # One skill may lie in two places.
+            skills = {path.parent.name if path.name == "SKILL.md" else path.stem for path in found}
             waiting = sum(known.waits for known in patterns)
-            self.learned = Lessons(captured, tuple(kinds.most_common(4)), sum(skills), waiting)
+            self.learned = Lessons(captured, tuple(kinds.most_common(4)), len(skills), waiting)
         return True
 
-    def _look(
-        self, journal: JournalReader, now: float, *, written: bool, outside: bool
-    ) -> tuple[Night, list[LoopEvent], bool]:
+    def _look(self, journal: JournalReader, now: float, *, written: bool, outside: bool) -> Seen:
         holder = holder_of(self.project, now, self._wanted)
         before = self._night
         wanted = self._wanted or (holder.run if holder else "")  # it may only be about to begin
@@ -195,7 +212,7 @@ class Watch:
             kept = (config, self._stories)
             self._night = look_at(self.project, journal, run, now=now, holder=holder, known=kept)
         self._follow(self._night)
-        return self._night, fresh, anew
+        return Seen(self._night, fresh, anew)
 
     def _follow(self, night: Night) -> None:
         newest = night.current

@@ -7,7 +7,7 @@ sequences, is taken off.  The lines (`Telling`) also serve pipes, logs, the moni
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from ralphloop.core import events
 from ralphloop.core.events import LoopEvent, RunStarted
-from ralphloop.core.model import ExitDecision, Outcome
+from ralphloop.core.model import CheckResult, CheckStatus, Circuit, ExitDecision, Outcome
 from ralphloop.core.planning import decided
 from ralphloop.core.policy import limit_words
-from ralphloop.core.totals import money, quota_words, spent_words
+from ralphloop.core.totals import money, quota_words, spent_words, token_words
 from ralphloop.text.durations import clock, clock_time, format_duration, parse_iso
 from ralphloop.text.plain import counted, one_line, some
 from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Tone, bar, plain
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
 _LONGEST_LINE = 2_000
 _MOST_LOOKS = 3
+_MOST_TESTS = 3
 _QUIET = (events.StoryPassed, events.StoryHeldBack, events.CircuitChanged, events.RunFinished)
+_WARNING = (events.LaneLeft, events.LanesMended)
 _SILENT_WHEN_GOOD = ("tool_result", "result", "status")
 _WORDS: dict[type[events.Event], str] = {  # of events whose fields say all
-    events.ExperimentBegun: "    trying {it.what}",
     events.StatusAsked: "    asked for the status block that its answer lacks",
     events.StorySetAside: "  ⊘ {it.story} is set aside: {it.reason}",
     events.StoryBlocked: "  ? {it.story} waits for you: {it.reason}",
@@ -110,9 +111,9 @@ class LiveConsole(PlainConsole):
         self._flying: dict[int | None, str] = {}  # what each lane does
         self._action = ""
         self._wait: tuple[str, float] | None = None
-        self._live: Live | None = self._drawn()
+        self._live: Live | None = self._begin_drawing()
 
-    def _drawn(self) -> "Live":
+    def _begin_drawing(self) -> "Live":
         """A status that is redrawn from now on; one that was stopped knows of lines above it."""
         from rich.console import Console
         from rich.live import Live
@@ -128,19 +129,16 @@ class LiveConsole(PlainConsole):
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        if self._live is None or self._screen_is_gone():
-            yield
-            return
-        self._live.stop()
+        was_drawing = self._drawing() is not None
+        self._stop_drawing()
         try:
             yield
         finally:
-            if not self._screen_is_gone():
-                self._live = self._drawn()
+            if was_drawing and sys.stdout.isatty():
+                self._live = self._begin_drawing()
 
     def close(self) -> None:
-        if self._live is not None and not self._screen_is_gone():
-            self._live.stop()
+        self._stop_drawing()
 
     def show(self, event: LoopEvent) -> None:
         self._sign = time.monotonic()
@@ -156,6 +154,8 @@ class LiveConsole(PlainConsole):
                     self._flying[event.iteration] = f"lane {what.lane}  {what.story}: {what.title}"
             case events.AgentStep() as what:
                 self._action = step_words(what) or self._action
+            case events.ExperimentBegun(what=tried):
+                self._action = f"trying {tried}"
             case events.IterationFinished(iteration=kept):
                 self._flying.pop(event.iteration, None)
                 self._action = kept.analysis.outcome.words
@@ -164,34 +164,39 @@ class LiveConsole(PlainConsole):
         super().show(event)
 
     def _print(self, at: str, line: str, tone: Tone) -> None:
-        if self._live is None or self._screen_is_gone():
+        live = self._drawing()
+        if live is None:
+            self._stop_drawing()
             super()._print(at, line, tone)
             return
         from rich.text import Text
 
         words = line.lstrip(" ")
-        console = self._live.console
+        console = live.console
         indent = " " * (len(at) + len(line) - len(words))
-        hang = indent + "  " * (words[1:2] == " ")  # below the words, not below their mark
+        has_mark = words[1:2] == " "
+        hang = f"{indent}  " if has_mark else indent  # below the words, not below their mark
         try:
             room = max(20, console.width - len(hang))
             for row, text in enumerate(Text(words, _STYLES[tone]).wrap(console, room)):
                 head = (at.ljust(len(indent)), "dim") if row == 0 else hang
                 console.print(Text.assemble(head, text), soft_wrap=True)
         except OSError:
-            self._screen_is_gone()  # in this very moment; the run goes on
+            self._stop_drawing()  # it went in this very moment; the run goes on
 
-    def _screen_is_gone(self) -> bool:
-        """The terminal was closed, or its place is taken by the log: draw no more."""
-        if sys.stdout.isatty():
-            return False
-        if self._live is not None:
-            live = self._live
-            self._live = None
-            live.console.quiet = True
-            with suppress(OSError):
-                live.stop()
-        return True
+    def _drawing(self) -> "Live | None":
+        """The status that is drawn; none once the terminal was closed or the log took its place."""
+        return self._live if sys.stdout.isatty() else None
+
+    def _stop_drawing(self) -> None:
+        """Draw no more, and leave nothing behind."""
+        live = self._live
+        self._live = None
+        if live is None:
+            return
+        live.console.quiet = not sys.stdout.isatty()
+        with suppress(OSError):
+            live.stop()
 
     def _status(self) -> "RenderableType":
         from rich.text import Text
@@ -214,7 +219,8 @@ class LiveConsole(PlainConsole):
             text.append(f"  {run.tokens:,} of {run.max_tokens:,} tokens")
         quota = quota_words(run.quota, time.time())
         text.append(f"  {quota}" if quota else "")
-        text.append("  circuit ").append(run.circuit, _STYLES[CIRCUIT_TONES[run.circuit]])
+        if run.circuit != Circuit.CLOSED:
+            text.append("  circuit ").append(run.circuit, _STYLES[CIRCUIT_TONES[run.circuit]])
         if self._wait:
             reason, until = self._wait
             left = format_duration(max(0, until - time.time()))
@@ -223,6 +229,13 @@ class LiveConsole(PlainConsole):
             text.append(f"\n{one_line(words, 100)}")
         action = one_line(self._action, 60)
         return text.append(f"  {action} ({format_duration(now - self._sign)} ago)", "dim")
+
+
+class Said(NamedTuple):
+    """One line about an event, before it is cut to size."""
+
+    text: str
+    is_warning: bool = False
 
 
 class LogLine(NamedTuple):
@@ -238,6 +251,7 @@ class Narrator:
     def __init__(self, verbosity: int = 0) -> None:
         self._verbosity = verbosity
         self._titled: set[str] = set()  # stories whose title was told
+        self._tried: dict[int | None, list[str]] = {}  # iteration → what was tried in it
         self._lanes: dict[int | None, str] = {}  # iteration → the lane it is in
 
     def lines(self, event: LoopEvent) -> Iterator[LogLine]:
@@ -249,17 +263,22 @@ class Narrator:
             return
         if verbosity < 1 and isinstance(what, events.AgentStep):
             return
+        tried: list[str] = []
+        if isinstance(what, events.ExperimentBegun):  # told after the agent's end and the checks
+            self._tried.setdefault(event.iteration, []).append(what.what)
+        elif isinstance(what, events.IterationFinished):
+            tried = self._tried.pop(event.iteration, [])
         lane = self._lanes.get(event.iteration, "")
         tone = _TONES.get(type(what), Tone.PLAIN)
         if isinstance(what, events.CircuitChanged):
             tone = CIRCUIT_TONES[what.after]
         elif isinstance(what, events.AgentStep):
             tone = Tone.WARN if what.ok is False else Tone.QUIET
-        for line in _told(event, self._titled):
-            words = one_line(line, _LONGEST_LINE)
-            indent = " " * (len(line) - len(line.lstrip(" ")))
-            is_loud = tone is Tone.PLAIN and words.startswith(("! ", "it says done, but"))
-            yield LogLine(event.at, indent + words, Tone.WARN if is_loud else tone, lane)
+        for said in _tell(event, self._titled, tried):
+            words = one_line(said.text, _LONGEST_LINE)
+            indent = " " * (len(said.text) - len(said.text.lstrip(" ")))
+            its_tone = Tone.WARN if said.is_warning else tone
+            yield LogLine(event.at, indent + words, its_tone, lane)
 
 
 def seen_step(step: events.AgentStep) -> events.AgentStep | None:
@@ -273,13 +292,16 @@ def seen_step(step: events.AgentStep) -> events.AgentStep | None:
 def step_words(step: events.AgentStep) -> str:
     """What an agent says or does, where that says something."""
     seen = seen_step(step)
-    if seen is None or step.kind in ("tool", "limit", "result"):
-        return seen.summary if seen else ""
-    if step.kind == "text":
-        return f"“{seen.summary}”"
-    return (
-        f"{seen.summary} failed" if step.kind == "tool_result" else f"{step.kind}: {seen.summary}"
-    )
+    if seen is None:
+        return ""
+    match step.kind:
+        case "tool" | "limit" | "result":
+            return seen.summary
+        case "text":
+            return f"“{seen.summary}”"
+        case "tool_result":
+            return f"{seen.summary} failed"
+    return f"{step.kind}: {seen.summary}"
 
 
 def short_duration(seconds: float) -> str:
@@ -287,7 +309,18 @@ def short_duration(seconds: float) -> str:
     return f"{seconds:.1f}s" if seconds < 10 else format_duration(seconds)
 
 
-def _told(event: LoopEvent, titled: set[str]) -> Iterator[str]:  # noqa: C901, PLR0912 - by kind
+def _tell(event: LoopEvent, titled: set[str], tried: Sequence[str]) -> Iterator[Said]:
+    """What there is to say about an event; `titled` are the stories whose title was told, `tried`
+    are the experiments of an iteration that has finished."""
+    if isinstance(event.what, events.IterationFinished):
+        yield from _iteration_finished(event.what, event, tried)
+        return
+    warns = isinstance(event.what, _WARNING)
+    for words in _words_of(event, titled):
+        yield Said(words, warns)
+
+
+def _words_of(event: LoopEvent, titled: set[str]) -> Iterator[str]:  # noqa: C901, PLR0912 - by kind
     if words := _WORDS.get(type(event.what)):
         yield words.format(it=event.what)
     match event.what:
@@ -300,17 +333,30 @@ def _told(event: LoopEvent, titled: set[str]) -> Iterator[str]:  # noqa: C901, P
         case events.AgentChanged(agent=agent, away=""):
             yield f"  {agent} works again"
         case events.AgentChanged(agent=agent, away=away, until=until):
-            back = f"is away until {clock_time(parse_iso(until), event.at)}" if until else ""
-            yield f"  {agent} takes over: {away} {back or 'cannot work in this run'}"
+            back = "cannot work in this run"
+            if until:
+                back = f"is away until {clock_time(parse_iso(until), event.at)}"
+            yield f"  {agent} takes over: {away} {back}"
         case events.AgentStep() as what:
             mark = "✗ " if what.ok is False else ""
-            yield from (f"    {mark}{words}" for words in [step_words(what)] if words)
-        case events.IterationFinished() as what:
-            yield from _iteration_finished(what, event)
+            words = step_words(what)
+            if words:
+                yield f"    {mark}{words}"
         case events.StoryPassed() as what:
             yield f"  ✓ {what.story} passed ({what.grade}): {'; '.join(what.reasons)}"
+        case events.StoryProposed(proposal=name, text=text, became=""):
+            yield f"  found: {text} ({name}: ralph stories proposed)"
+        case events.StoryProposed(proposal=name, became=became):
+            called = "a story" if became == name else became
+            yield f"  {name} is {called} now, because stories.accept_found says so"
+        case events.Landing(in_train=True) as what:
+            if what.ahead:
+                below = f"on top of {some(what.on)}" if what.on else "without those before it"
+                yield f"  {what.story} is judged {below}, to land in its turn"
         case events.Landing(story=story, ahead=ahead):
-            yield f"  {story} waits for landing, {ahead} before it" if ahead else f"  {story} lands"
+            # Said while it goes on: how the agent ended is told with what comes of it.
+            how = f"waits for landing, {ahead} before it" if ahead else "is judged for landing"
+            yield f"  {story} {how}"
         case events.StoriesEdited(changes=changes):
             yield from (f"  {words}" for words in changes)
         case events.LeftoversKept(ref=ref, files=files):
@@ -333,9 +379,14 @@ def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
     where = f" on branch {what.branch}" if what.branch else ""
     yield f"run {run} {verb}: {what.project}{where}, agent {agent}{stories}"
     told = limit_words(what.max_iterations, what.max_cost_usd, what.max_tokens, what.max_time_s)
-    told += [f"until {clock_time(what.ends_at, what.ends_at)}"] if what.ends_at else []
-    told += [f"{what.reserve:.0%} of each usage window is left"] if what.reserve else []
-    yield f"limits: {', '.join(told) or 'none'}; circuit {what.circuit}"
+    if what.ends_at:
+        told.append(f"until {clock_time(what.ends_at, what.ends_at)}")
+    if what.reserve:
+        told.append(f"{what.reserve:.0%} of each usage window is left")
+    limits = ", ".join(told) or "none"
+    # That nothing is wrong with the breaker is no news.
+    circuit = "" if what.circuit == Circuit.CLOSED else f"; circuit {what.circuit}"
+    yield f"limits: {limits}{circuit}"
 
 
 def _iteration_started(
@@ -351,7 +402,10 @@ def _iteration_started(
     yield from (f"    left out of the prompt: {part}" for part in what.left_out)
 
 
-def _iteration_finished(what: events.IterationFinished, event: LoopEvent) -> Iterator[str]:
+def _iteration_finished(
+    what: events.IterationFinished, event: LoopEvent, tried: Sequence[str]
+) -> Iterator[Said]:
+    """How the agent ended, its checks, what was tried, and what speaks against it."""
     kept = what.iteration
     analysis = what.iteration.analysis
     took = short_duration(kept.end.duration_s)
@@ -365,32 +419,49 @@ def _iteration_finished(what: events.IterationFinished, event: LoopEvent) -> Ite
     crash = "" if kept.stopped_because else kept.response.crash
     how = "crashed" if crash else ended.words
     how = "completed in" if ended is Outcome.COMPLETED else f"{how} after"
-    yield f"    {how} {took}, {spent}, {work}{f', {quota}' if quota else ''}"
+    facts = [took, spent, work, quota]
+    yield Said(f"    {how} {', '.join(words for words in facts if words)}")
     if crash:
-        yield f"    {crash}. All of it: ralph log --iteration {event.iteration} --stderr"
-    elif kept.why_it_ended and analysis.outcome is not Outcome.COMPLETED:
-        yield f"    {kept.why_it_ended}"
-    if checks := what.checks:
-        yield "    checks: " + ", ".join(
-            f"{name} {status.replace('_', ' ')}" for name, status in checks.items()
+        yield Said(
+            f"    {crash.rstrip('.')}. All of it: ralph log --iteration {event.iteration} --stderr"
         )
+    elif kept.why_it_ended and analysis.outcome is not Outcome.COMPLETED:
+        yield Said(f"    {kept.why_it_ended}")
+    if kept.evidence.checks:
+        results = (_check_words(check) for check in kept.evidence.checks)
+        yield Said(f"    checks: {', '.join(results)}")
+    for experiment in dict.fromkeys(tried):
+        yield Said(f"    tried {experiment}")
     if analysis.story_claimed and not kept.verdict.passed:
-        yield f"    it says done, but {'; '.join(kept.verdict.reasons)}"
-    yield from (f"    look at: {words}" for words in kept.verdict.look_at[:_MOST_LOOKS])
+        yield Said(f"    it says done, but {'; '.join(kept.verdict.reasons)}", is_warning=True)
+    told = "; ".join(kept.verdict.reasons)  # which the verdict says below
+    for words in kept.verdict.look_at[:_MOST_LOOKS]:
+        if words not in told:
+            yield Said(f"    look at: {words}")
     stuck = (pattern.detail for pattern in analysis.stuck)
     for words in (*what.all_warnings, *stuck, *kept.findings):
-        yield f"    ! {words}"
+        yield Said(f"    ! {words}", is_warning=True)
+
+
+def _check_words(check: CheckResult) -> str:
+    """How a check came out, with the tests that made it so."""
+    words = f"{check.name} {check.status.replace('_', ' ')}"
+    if check.status is not CheckStatus.FAILED or not check.failing_tests:
+        return words
+    return f"{words} ({some(check.failing_tests, _MOST_TESTS)})"
 
 
 def _run_finished(what: events.RunFinished, at: float) -> Iterator[str]:
     total = counted(what.total, "story")
     stories = f"{what.passed} of {total} passed, " if what.total else ""
-    how = decided(what.decision, "; ".join(what.reasons))
-    yield (
-        f"run ended: {how}. {stories}{counted(what.iterations, 'iteration')},"
-        f" {spent_words(what.cost_usd, what.unpriced)}, {what.tokens:,} tokens,"
-        f" {format_duration(what.duration_s)}"
+    how = decided(what.decision, what.limit)
+    used = (
+        counted(what.iterations, "iteration"),
+        spent_words(what.cost_usd, what.unpriced),
+        token_words(what.tokens, what.iterations),
+        format_duration(what.duration_s),
     )
+    yield f"run ended: {how}. {stories}{', '.join(used)}"
     yield from (f"  {reason}" for reason in what.reasons)
     if quota := quota_words(what.quota, at, resets=True):
         yield f"  quota: {quota}"

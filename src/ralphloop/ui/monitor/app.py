@@ -5,7 +5,6 @@ command of that name, run by a thread of its own, so there is one way of doing e
 changes a run asks first, or can be taken back with another key.
 """
 
-import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +13,7 @@ from itertools import takewhile
 from typing import Any, ClassVar
 
 from textual import on, work
-from textual.app import App, ComposeResult, SuspendNotSupported, SystemCommand
+from textual.app import ComposeResult, SuspendNotSupported, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Grid, Horizontal, Vertical
 from textual.events import Click, DescendantFocus, Resize
@@ -39,13 +38,14 @@ from ralphloop.ui.monitor.panels import Screen, log_line, story_lines
 from ralphloop.ui.monitor.screens import (
     Dialog,
     Field,
+    PageScreen,
     Panel,
     Paper,
     Question,
-    Reading,
     Rows,
     Search,
 )
+from ralphloop.ui.monitor.terminal_app import TerminalApp
 
 
 def budget_flag(text: str) -> str:
@@ -97,7 +97,7 @@ _KEYS_OF = {
 _SOMETIMES = ("wish", "report", "copy", "iteration", "history", "open")
 
 
-class Monitor(App[None]):
+class Monitor(TerminalApp[None]):
     CSS_PATH = "monitor.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [  # the footer cuts the last ones where it is narrow
         Binding("question_mark", "help", "Help"),
@@ -132,11 +132,7 @@ class Monitor(App[None]):
         dark: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        bare = bool(os.environ.get("NO_COLOR"))
-        super().__init__(ansi_color=True if bare else None)
-        self.theme = "ansi-dark" if bare else "textual-dark" if dark else "textual-light"
-        self.animation_level = "none"
-        self.set_class(in_ascii, "-ascii")
+        super().__init__(in_ascii=in_ascii, dark=dark)
         self.title = f"ralph: {project.root.name}"
         self.project = project
         self._clock = clock
@@ -197,15 +193,21 @@ class Monitor(App[None]):
                 yield SystemCommand(f"{key.description} ({key.key[:5]})", key.tooltip, run)
 
     def marked(self) -> StoryLook | None:
+        """The story of the line that is marked; None where none is."""
         at = self._story_view.highlighted
-        known = at is not None and at < len(self._listed) and self._facts.stories
-        return self._facts.night.stories[self._listed[at]] if known and at is not None else None
+        if at is None or at >= len(self._listed) or not self._facts.stories:
+            return None
+        return self._facts.night.stories[self._listed[at]]
 
     def _step(self) -> Advice | None:
+        """The advice of the line that is marked; None where none is."""
         at = self._todo_view.highlighted if self._todo_view.has_focus else None
-        return self._shown_steps[at] if at is not None and at < len(self._shown_steps) else None
+        if at is None or at >= len(self._shown_steps):
+            return None
+        return self._shown_steps[at]
 
     def _command(self) -> str:
+        """What the marked line would have a person type; empty where it is nothing."""
         step = self._step()
         marked = self.marked()
         if step is not None or marked is None:
@@ -223,11 +225,14 @@ class Monitor(App[None]):
         can = {"copy"} if self._command() else set[str]()
         if night.run is not None:
             can |= {"note", "budget", "report", "iteration", "history"}
-            can |= {"resume" if night.is_paused else "pause", "stop"} if night.is_live else set()
-            can |= {"circuit reset"} if night.circuit.circuit is not Circuit.CLOSED else set()
+            if night.is_live:
+                can |= {"resume" if night.is_paused else "pause", "stop"}
+            if night.circuit.circuit is not Circuit.CLOSED:
+                can.add("circuit reset")
         if marked is not None:
             can |= {"open", *_KEYS_OF[marked.standing]}
-        can = set() if self._facts.trouble else can
+        if self._facts.trouble:
+            can = set()
         if can != self._can:
             self._can = can
             self.refresh_bindings()
@@ -291,12 +296,15 @@ class Monitor(App[None]):
             steps = self.value.steps
             view = self._todo_view
             is_new = not self._shown_steps
-            self._shown_steps, view.display = steps, bool(steps)
+            self._shown_steps = steps
+            view.display = bool(steps)
             self._choose_layout()
             view.fill(self.value.todo())
             view.highlighted = 0 if steps and view.highlighted is None else view.highlighted
-            if is_new or not steps:
-                (view if steps else self._story_view).focus()
+            if not steps:
+                self._story_view.focus()
+            elif is_new:
+                view.focus()
         self._look_anew()
 
     def _draw(self) -> None:
@@ -379,7 +387,7 @@ class Monitor(App[None]):
         sure = Question(f"Run it in the background?  {step.command}", yes="Run")
         if step.kind == "answer":
             self.action_wish("answer", step.story)
-        elif step.command.split()[-1].isupper() or ":" in step.command:  # a number is to be said
+        elif step.wants_value:
             self.action_copy()
         elif step.kind != "run" or await self.push_screen_wait(Dialog(sure)) == "yes":
             background = ["--detach"] if step.kind == "run" else []
@@ -408,7 +416,7 @@ class Monitor(App[None]):
             found = (pages.text_page("Problem", [error.message, error.next_step]),)
         open_it = self._open_iteration
         name = one_line(title, 100)
-        self.call_later(lambda: self.push_screen(Reading(found, title=name, follow=open_it)))
+        self.call_later(lambda: self.push_screen(PageScreen(found, title=name, follow=open_it)))
 
     @on(Click, "#working")
     def action_iteration(self) -> None:
@@ -419,8 +427,10 @@ class Monitor(App[None]):
         self._open_iteration(self._facts.night.session.run, 0)
 
     def action_help(self) -> None:
-        shown = self.screen.query("HelpPanel")
-        (self.action_hide_help_panel if shown else self.action_show_help_panel)()
+        if self.screen.query("HelpPanel"):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
 
     def action_theme(self) -> None:
         if not self.no_color:
@@ -471,7 +481,8 @@ class Monitor(App[None]):
         if kind == "budget":
             kind = f"budget {said[0]}"
             said = []
-        self._do(*kind.split(), *(["--", *said] if said else []))
+        given = ["--", *said] if said else []
+        self._do(*kind.split(), *given)
 
     @work(thread=True)
     def _do(self, *arguments: str) -> None:

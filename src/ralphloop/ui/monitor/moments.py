@@ -1,7 +1,7 @@
 """What the monitor knows (`Facts`); texts of agents and files are one bounded, clean line here."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,11 +12,11 @@ from ralphloop.core import events
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import Usage
-from ralphloop.core.planning import BUSY
+from ralphloop.core.planning import WaitsFor
 from ralphloop.core.run_state import Standing
 from ralphloop.errors import RalphError
 from ralphloop.night.values import Night, StoryLook
-from ralphloop.night.watch import EVENTS_READ, Lessons, Watch
+from ralphloop.night.watch import EVENTS_READ, Lessons, Seen, Watch
 from ralphloop.project import Project
 from ralphloop.text.plain import one_line
 from ralphloop.ui.console import LogLine, Narrator, seen_step
@@ -30,11 +30,19 @@ _LONGEST_LINE = 500
 _WEAK_GRADES = (Grade.CLAIMED, Grade.NEEDS_REVIEW, "")
 
 
+class Standpoint(NamedTuple):
+    """How a story stands, as it is shown."""
+
+    mark: str
+    words: str  # the grade, "waits for you", "waits on US-2"
+    tone: Tone
+
+
 class StoryRow(NamedTuple):
     id: str
     title: str
     mark: str
-    standing: str  # in words: the grade, "waits for you", "waits on US-2"
+    standing: str
     tone: Tone
     attempts: int  # failed ones
     verdict: str  # what the last iteration came to
@@ -73,7 +81,7 @@ class Source(Watch):
         """What is known now; None where nothing has changed."""
         try:
             seen = self.look_again()
-            facts = self._taken_in(*seen) if seen else None
+            facts = self._take_in(seen) if seen else None
         except RalphError as error:
             self.close()
             facts = nothing_known(self.project, trouble=error)
@@ -88,19 +96,13 @@ class Source(Watch):
         self._limit_words = ""
         self._telling = Narrator(verbosity=1)
 
-    def _taken_in(self, night: Night, fresh: Sequence[LoopEvent], anew: bool) -> Facts:
+    def _take_in(self, seen: Seen) -> Facts:
+        """Keep what is new, and make facts of all that is known."""
+        night, fresh, anew = seen
         if anew:
             self._forget_events()
         for event in fresh:
-            for told in self._telling.lines(event):
-                indent = "  " * told.text.startswith(" ")
-                short = indent + one_line(told.text, _LONGEST_LINE)
-                self._log.append(told._replace(text=short))
-            match event.what:
-                case events.AgentStep() as step:
-                    self._steps.append((event.iteration, event.at, step))
-                    if step.kind == "limit":
-                        self._limit_words = one_line(step.summary, 80)
+            self._keep(event)
         before = self._facts
         newest = night.newest
         tail = self.tail
@@ -121,6 +123,16 @@ class Source(Watch):
             learned=self.learned,
         )
 
+    def _keep(self, event: LoopEvent) -> None:
+        for told in self._telling.lines(event):
+            indent = "  " if told.text.startswith(" ") else ""
+            short = indent + one_line(told.text, _LONGEST_LINE)
+            self._log.append(told._replace(text=short))
+        if isinstance(event.what, events.AgentStep):
+            self._steps.append((event.iteration, event.at, event.what))
+            if event.what.kind == "limit":
+                self._limit_words = one_line(event.what.summary, 80)
+
 
 def story_rows(night: Night) -> tuple[StoryRow, ...]:
     passed = {look.story.id for look in night.stories if look.story.passes}
@@ -137,24 +149,25 @@ def story_rows(night: Night) -> tuple[StoryRow, ...]:
     )
 
 
-def _standing(look: StoryLook, passed: set[str], current: set[str]) -> tuple[str, str, Tone]:
+def _standing(look: StoryLook, passed: set[str], current: set[str]) -> Standpoint:
+    """How a story stands, given which have passed and which are worked on."""
     if look.story.id in current and look.standing is Standing.OPEN:
-        return paint.RUNNING, "running", Tone.BUSY
+        return Standpoint(paint.RUNNING, "running", Tone.BUSY)
     if look.standing is Standing.PASSED:
         mark = paint.REVIEW if look.grade == Grade.NEEDS_REVIEW else paint.PASSED
         tone = Tone.WARN if look.grade in _WEAK_GRADES else Tone.GOOD
-        return mark, one_line(look.grade, 20) or "passed", tone
+        return Standpoint(mark, one_line(look.grade, 20) or "passed", tone)
     if look.standing is Standing.BLOCKED:
-        return paint.BLOCKED, "waits for you", Tone.WARN
+        return Standpoint(paint.BLOCKED, "waits for you", Tone.WARN)
     if look.standing is Standing.SET_ASIDE:
-        return paint.ASIDE, "set aside", Tone.WARN
+        return Standpoint(paint.ASIDE, "set aside", Tone.WARN)
     needs = [one_line(name, 20) for name in look.story.depends_on if name not in passed]
     if needs:
         more = f" +{len(needs) - 1}" if len(needs) > 1 else ""
-        return paint.WAITING, f"waits on {needs[0]}{more}", Tone.QUIET
-    if look.waits not in ("", BUSY):
-        return paint.WAITING, "waits", Tone.QUIET
-    return paint.OPEN, "begun" if look.state.iterations else "open", Tone.PLAIN
+        return Standpoint(paint.WAITING, f"waits on {needs[0]}{more}", Tone.QUIET)
+    if look.wait is not None and look.wait.waits_for is not WaitsFor.LANE:
+        return Standpoint(paint.WAITING, "waits", Tone.QUIET)
+    return Standpoint(paint.OPEN, "begun" if look.state.totals.iterations else "open", Tone.PLAIN)
 
 
 def _actions(steps: Iterable[events.AgentStep]) -> tuple[events.AgentStep, ...]:

@@ -12,8 +12,9 @@ import msgspec
 
 from ralphloop.core.model import Analysis, CheckStatus, ExitDecision
 from ralphloop.core.planning import decided
+from ralphloop.core.proposals import Proposal
 from ralphloop.core.run_state import Standing
-from ralphloop.core.totals import cost_words, short_cost
+from ralphloop.core.totals import UNKNOWN, cost_words, short_cost
 from ralphloop.journal.records import IterationRecord
 from ralphloop.night.look import reading
 from ralphloop.night.values import StoryLook, ended_words
@@ -47,7 +48,9 @@ def story_pages(project: Project, run: str, look: StoryLook) -> tuple[Page, ...]
     """A story: what came of it, what is asked, what was tried; the first lines are a preview."""
     with reading(project) as journal:
         records = journal.story_iterations(run, look.story.id, _MOST_LISTED)
-    lines = list(_what_is_known(look, records))
+        every = journal.proposals()
+    found = [one for one in every if one.story == look.story.id and one.is_open]
+    lines = list(_what_is_known(look, records, found))
     links: dict[int, tuple[str, int]] = {}
     lines += _heading(f"Iterations on it ({len(records)}, newest first; Enter opens one)")
     for record in records:
@@ -88,7 +91,7 @@ def history_pages(project: Project, run: str) -> tuple[Page, ...]:
         spent = short_cost(one.totals.cost_usd, one.totals.unpriced)
         row = line(
             (f"{clock(one.started_at)}  ", Tone.STRONG),
-            f"{decided(one.decision or one.status, one.reason)[:24]:<25}",
+            f"{decided(one.decision or one.status, one.used_up)[:24]:<25}",
             f"{done.tasks_completed:>3} passed in {counted(done.iterations, 'iteration'):<14}",
             (f"{format_duration(done.active_s):>8}{spent:>7}  ", Tone.QUIET),
             (one_line(one.reason, 200), Tone.QUIET),
@@ -105,19 +108,25 @@ def text_page(title: str, lines: Iterable[str]) -> Page:
 
 
 def iteration_row(record: IterationRecord) -> Line:
+    """One line about an iteration; of one that goes on nothing is known yet."""
     tone = _tone(record)
-    took = short_duration((record.finished_at or record.started_at) - record.started_at)
+    name = f"{one_line(record.story or 'the prompt', 13):<14}"
+    if record.finished_at is None:
+        return line((f"{record.n:>5}  ", Tone.STRONG), name, ("running", tone))
+    took = short_duration(record.finished_at - record.started_at)
     verdict = "; ".join(record.record.verdict.reasons) or record.decision
     return line(
         (f"{record.n:>5}  ", Tone.STRONG),
-        f"{one_line(record.story or 'the prompt', 13):<14}",
-        (f"{ended_words(record.outcome) or 'running':<14}", tone),
+        name,
+        (f"{ended_words(record.outcome):<14}", tone),
         (f"{took:>7} {short_cost(record.cost_usd, record.unpriced):>8}  ", Tone.QUIET),
         (one_line(verdict, 200), tone),
     )
 
 
-def _what_is_known(look: StoryLook, records: Iterable[IterationRecord]) -> Iterator[Line]:
+def _what_is_known(
+    look: StoryLook, records: Iterable[IterationRecord], found: Iterable[Proposal]
+) -> Iterator[Line]:
     state = look.state
     standing = look.standing.replace("_", " ")
     story = look.story
@@ -128,9 +137,11 @@ def _what_is_known(look: StoryLook, records: Iterable[IterationRecord]) -> Itera
     why, tone = ("asks", Tone.WARN) if is_asked else ("why", Tone.PLAIN)
     yield from _field(why, state.reason, tone)
     yield from _field("attempts", f"{look.failed} failed" if look.failed else "")
-    if state.iterations:
-        yield from _field("cost", cost_words(state.cost_usd, state.unpriced))
-    yield from _field("to answer", state.findings, Tone.WARN)
+    if state.totals.iterations:
+        yield from _field("cost", cost_words(state.totals.cost_usd, state.totals.unpriced))
+    yield from _field("to answer", state.notes.findings, Tone.WARN)
+    yield from _field("its doubt", state.notes.doubted, Tone.WARN)
+    yield from _field("it found", [f"{one.id}: {one.text}" for one in found], Tone.WARN)
     yield from _field("bring back", look.bring_back)
     for record in [one for one in records if one.finished_at is not None][:1]:
         for check in record.checks:
@@ -157,6 +168,9 @@ def _overview(record: IterationRecord) -> Iterator[Line]:
     yield line((f"Iteration {record.n}", Tone.STRONG), where)
     yield from _field("when", f"{clock(record.started_at)}, {took}")
     yield from _field("outcome", ended_words(record.outcome) or "running", _tone(record))
+    if end is None:
+        yield from _field("verdict", "none before it has ended")
+        return
     yield from _field("", kept.why_it_ended)
     yield from _heading("Decision")
     goes_on = record.decision == ExitDecision.CONTINUE
@@ -178,8 +192,11 @@ def _overview(record: IterationRecord) -> Iterator[Line]:
     yield from _heading("Spent")
     about = "~" if record.cost_estimated else ""
     yield from _field("cost", f"{about}{cost_words(record.cost_usd, record.unpriced)}")
-    tokens = f"{number(record.input_tokens)} in, {number(record.output_tokens)} out"
-    yield from _field("tokens", f"{tokens}, {number(record.cache_read_tokens)} read from cache")
+    tokens = UNKNOWN
+    if record.total_tokens:
+        tokens = f"{number(record.input_tokens)} in, {number(record.output_tokens)} out"
+        tokens = f"{tokens}, {number(record.cache_read_tokens)} read from cache"
+    yield from _field("tokens", tokens)
     yield from _field("tool calls", str(kept.response.tool_call_count or ""))
     size = kept.prompt.characters
     yield from _field("prompt", f"{size} characters" if size else "")

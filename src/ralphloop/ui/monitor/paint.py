@@ -37,7 +37,7 @@ STOPPED = "■"
 _FULL = "█"
 _EMPTY = "░"
 _LEVELS = "▁▂▃▄▅▆▇█"
-_TO_ASCII = str.maketrans(f"✓✗▶⊘○·◔‖■░{_LEVELS}•–—−“”„‘’→…×", '+x>/o-~=#._.-=+*##----"""\'\'>.x')
+_TO_ASCII = str.maketrans(f"✓✗▶⊘○·◔‖■░{_LEVELS}•–—−“”„‘’→…×▲", '+x>/o-~=#._.-=+*##----"""\'\'>.x^')
 CIRCUIT_TONES = {"CLOSED": Tone.GOOD, "HALF_OPEN": Tone.WARN, "OPEN": Tone.BAD}
 
 
@@ -95,7 +95,9 @@ def beside(left: Line, right: Line, width: int) -> Line:
 def bar(share: float, width: int = 10) -> Line:
     """A bar that is filled to a share; never full before all is done."""
     share = min(1.0, max(0.0, share))
-    filled = int(share * width) or (1 if share > 0 else 0)
+    filled = int(share * width)
+    if share > 0:
+        filled = max(1, filled)  # what was begun is seen
     return ((_FULL * filled, Tone.BUSY), (_EMPTY * (width - filled), Tone.QUIET))
 
 
@@ -103,7 +105,9 @@ def pips(count: int, most: int) -> Line:
     """A counter against its threshold: the nearer, the louder."""
     shown = min(most, 10)
     filled = min(shown, count)
-    tone = Tone.BAD if count >= most > 0 else Tone.WARN if count else Tone.QUIET
+    tone = Tone.WARN if count else Tone.QUIET
+    if count >= most > 0:
+        tone = Tone.BAD
     return ((_FULL * filled, tone), (_EMPTY * (shown - filled), Tone.QUIET))
 
 

@@ -12,9 +12,16 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from ralphloop.core.grading import Grade
-from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.core.model import CheckResult, CheckStatus, Circuit
 from ralphloop.core.run_state import Standing
-from ralphloop.core.totals import cost_words, money, quota_words, spent_words, valid
+from ralphloop.core.totals import (
+    cost_words,
+    money,
+    quota_words,
+    spent_words,
+    token_words,
+    valid,
+)
 from ralphloop.journal.records import RunStatus
 from ralphloop.night.values import Advice, Night, next_steps
 from ralphloop.text.durations import clock, elapsed, format_duration
@@ -157,7 +164,7 @@ class Screen:
         if most := limits.max_tokens:
             tone = _nearly(totals.fresh_tokens, most)
             yield f" {totals.fresh_tokens:,} of {most:,} tokens ", tone
-        if quota := quota_words(self.night.session.state.quota, self.at):
+        if quota := quota_words(self.night.session.state.usage_windows, self.at):
             yield f" {quota} ", Tone.PLAIN
 
     @property
@@ -207,33 +214,38 @@ class Screen:
         made = facts.usage.output_tokens
         before = night.session.story(newest.story)
         tokens = f"{number(facts.usage.total_tokens - made)} in, {number(made)} out"
-        spent = spent_words(before.cost_usd, before.unpriced)
-        spent = f" · {spent} on it before" if before.iterations else ""
+        spent = ""
+        if before.totals.iterations:
+            spent = f" · {spent_words(before.totals.cost_usd, before.totals.unpriced)} on it before"
         yield line((f"{tokens}{spent}", Tone.QUIET))
 
     def _instead(self) -> Iterator[Line]:
         night = self.night
         state = self.state
         newest = self.night.newest
-        words = [text for text in (state.reason, state.advice) if text]
         if self.steps:  # which stand above, as the reason does
-            words = ["no run goes on"]
-        for place, text in enumerate(words or ["between two iterations"]):
-            yield line((text, state.tone if place == 0 and not self.steps else Tone.PLAIN))
+            yield line("no run goes on")
+        elif state.reason or state.advice:
+            words = [text for text in (state.reason, state.advice) if text]
+            yield line((words[0], state.tone))
+            yield from (line(text) for text in words[1:])
+        else:
+            yield line(("between two iterations", state.tone))
         if night.run is not None and newest is not None:
             on = f" on {one_line(newest.story, 60)}" if newest.story else ""
             yield line((f"last: iteration {newest.n}{on}", Tone.QUIET))
             totals = night.totals
-            spent = f"{counted(totals.starts, 'start')}, {number(totals.total_tokens)} tokens"
+            used = token_words(totals.total_tokens, totals.starts, number)
+            spent = f"{counted(totals.starts, 'start')}, {used}"
             waited = f", {format_duration(totals.waited_s)} waited" if totals.waited_s >= 1 else ""
             yield line((f"{spent}{waited}", Tone.QUIET))
 
     def actions(self) -> Iterator[Line]:
         marks = {UNSET: ("· ", Tone.PLAIN), True: ("✓ ", Tone.GOOD), False: ("✗ ", Tone.BAD)}
         for action in self.facts.actions if self.night.working else ():
-            said = action.kind == "text"
             words = (action.summary, Tone.PLAIN)
-            words = (f"“{action.summary}”", Tone.QUIET) if said else words
+            if action.kind == "text":
+                words = (f"“{action.summary}”", Tone.QUIET)
             yield (marks[action.ok], words)
 
     def checks(self) -> Iterator[Line]:
@@ -242,7 +254,7 @@ class Screen:
         for each in self.night.iterations:
             for result in each.checks:
                 last.setdefault(result.name, (result, each.n))
-        for result in self.night.session.frozen.baseline:
+        for result in self.night.session.baseline.results:
             last.setdefault(result.name, (result, 0))
         found = sorted(last.values(), key=lambda one: one[0].status is CheckStatus.PASSED)
         if not found:
@@ -264,7 +276,8 @@ class Screen:
         policy = self.night.policy
         since = f" for {_roughly(elapsed(state.since, self.at))}" if state.since else ""
         opened = f", opened {counted(state.opened_count, 'time')}" if state.opened_count else ""
-        yield line((str(state.circuit), CIRCUIT_TONES[state.circuit]), f"{since}{opened}")
+        told = "all well" if state.circuit is Circuit.CLOSED else str(state.circuit)
+        yield line((told, CIRCUIT_TONES[state.circuit]), f"{since}{opened}")
         for label, count, most in (
             ("no progress", state.no_progress, policy.no_progress_threshold),
             ("same error", state.same_error, policy.same_error_threshold),
@@ -297,7 +310,7 @@ class Screen:
             yield line(starts)
         else:
             yield line(("no wait", Tone.GOOD), f", {starts}")
-        for window in valid(night.session.state.quota, self.at):
+        for window in valid(night.session.state.usage_windows, self.at):
             tone = Tone.WARN if window.used >= 0.8 else Tone.PLAIN
             yield line((quota_words((window,), self.at, resets=True), tone))
         if self.facts.limit_words:
@@ -390,7 +403,7 @@ def _running(night: Night, last_activity: float) -> Headline:
     if wait is not None:
         left = format_duration(night.wait_s)
         return Headline(paint.CLOCK, "WAITING", Tone.WARN, f"{left} more: {one_line(wait.reason)}")
-    if night.session.desk.paused:
+    if night.session.overrides.paused:
         words = ("after this iteration", "p lets it go on")
         return Headline(paint.PAUSED, "PAUSING", Tone.WARN, *words)
     return Headline(paint.RUNNING, "RUNNING", Tone.BUSY)
@@ -399,7 +412,9 @@ def _running(night: Night, last_activity: float) -> Headline:
 def _nearly(used: float, most: float) -> Tone:
     """The louder, the less is left."""
     share = used / most if most else 0.0
-    return Tone.BAD if share >= 1 else Tone.WARN if share >= 0.8 else Tone.PLAIN
+    if share >= 1:
+        return Tone.BAD
+    return Tone.WARN if share >= 0.8 else Tone.PLAIN
 
 
 def _about(seconds: float) -> str:

@@ -182,7 +182,7 @@ class Search(Field):
             self.notify("not found", timeout=2)
 
 
-class Reading(Screen[None]):
+class PageScreen(Screen[None]):
     """Pages of text, one at a time, with search; lines may lead to an iteration."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -236,7 +236,10 @@ class Reading(Screen[None]):
 
     def action_turn(self, by: int) -> None:
         tabs = self.query_one(Tabs)
-        (tabs.action_next_tab if by > 0 else tabs.action_previous_tab)()
+        if by > 0:
+            tabs.action_next_tab()
+        else:
+            tabs.action_previous_tab()
 
     def action_page(self, number: int) -> None:
         if number < len(self._pages):

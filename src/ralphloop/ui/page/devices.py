@@ -8,6 +8,9 @@ whenever it changed: another process may forget every device, and the page obeys
 Everything lies below an unguessable *path*.  Cookies know no ports: without it a browser would hand
 ours to whatever else serves on this machine, such as the very program that the agent is writing.
 It stays, so that a bookmark and a cookie outlive the server.
+
+Each project has visitors of its own, and so has the page of all projects (`ralph serve --all`): who
+was let in to the one is a stranger at the other.
 """
 
 import fcntl
@@ -23,12 +26,14 @@ import msgspec
 from msgspec.structs import replace
 
 from ralphloop.night.watch import Mark, mark_of
+from ralphloop.proc.process_table import started_at
 from ralphloop.room import file_of, read_state, write_state
 
 TICKET_S = 15 * 60.0
 DEVICE_S = 30 * 86_400.0
 _MOST_TICKETS = 10
 _MOST_DEVICES = 20
+_SAME_START_S = 2.0
 
 
 class Entrance(msgspec.Struct, frozen=True):
@@ -47,12 +52,13 @@ class Visitors(msgspec.Struct, frozen=True):
 
 
 class Devices:
-    """The visitors of one project's page."""
+    """The visitors of one project's page, or of the page of all projects."""
 
     def __init__(
-        self, root: Path, env: Mapping[str, str], clock: Callable[[], float] = time.time
+        self, root: Path | None, env: Mapping[str, str], clock: Callable[[], float] = time.time
     ) -> None:
-        self._file = file_of("page", root.resolve(), env)
+        # No project lies at a relative path.
+        self._file = file_of("page", root.resolve() if root else Path("all"), env)
         self._clock = clock
         self._mark: Mark | None = None
         self._kept = Visitors()
@@ -62,8 +68,16 @@ class Devices:
         """What the file says now; nothing where it cannot be read."""
         mark = mark_of(self._file) if self._file else None
         if mark is None or mark != self._mark:
-            self._mark, self._kept = mark, self._read()
+            self._mark = mark
+            self._kept = self._read()
         return self._kept
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the process that last served the page still does."""
+        pid, began = self.kept.server
+        since = started_at(pid) if pid else None
+        return since is not None and abs(since - began) <= _SAME_START_S
 
     def open_at(self, addresses: tuple[str, ...], server: tuple[int, float]) -> None:
         """The page is served there from now on, below its path."""
@@ -71,7 +85,8 @@ class Devices:
             path = self.kept.path or secrets.token_urlsafe(12)
             change(path=path, addresses=addresses, server=server)
 
-    def ticket(self) -> str:
+    def issue_ticket(self) -> str:
+        """A new word that lets one browser in."""
         word = secrets.token_urlsafe(32)
         with self._changing() as change:
             new = Entrance(_digest(word), self._clock() + TICKET_S)

@@ -3,7 +3,8 @@
 In this order: a name it may be asked under (a foreign name that leads here is *DNS rebinding*), the
 unguessable path, a device, a rate; and where something is changed, an origin that is ours, a
 bounded body and the word that only our own forms carry.  Whatever is answered, refusals too,
-carries headers that allow the page nothing but itself.
+carries headers that allow the page nothing but itself.  In front of the path stands a door that
+tells nothing (`files.DOOR`).
 """
 
 import asyncio
@@ -20,10 +21,12 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ralphloop.ui.page.devices import Devices, form_word, same
+from ralphloop.ui.page.files import DOOR, FILES, FileAnswer
 
 COOKIE = "ralph"
-OPEN = frozenset({"/page.css", "/page.js", "/icon.svg", "/enter"})  # they tell nothing
+OPEN = frozenset({*FILES, "/enter"})  # they tell nothing
 LARGEST_BODY = 16 * 1024
+_AT_THE_DOOR = "door"  # no cookie is called so
 _MOST_FIELDS = 12
 _BODY_S = 10.0
 _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,255}")
@@ -78,8 +81,8 @@ class Rate:
         self._left = burst
         self._at = 0.0
 
-    def allows(self, now: float) -> bool:
-        """Count one more."""
+    def take(self, now: float) -> bool:
+        """Count one more; False where that is too many."""
         self._left = min(self._burst, self._left + max(0.0, now - self._at) * self._each)
         self._at = now
         if self._left < 1:
@@ -117,13 +120,24 @@ class Guard:
             await send(message)
 
         try:
-            allowed = await self._allowed(Request(scope, receive))
+            request = Request(scope, receive)
+            door = self._door(request)
+            allowed = {} if door else await self._allowed(request)
         except TurnedAway as no:
             await no.answer()(scope, receive, walled)
         except ClientDisconnect:
             return
         else:
-            await self._page({**scope, **allowed}, receive, walled)
+            page = door(request) if door else self._page
+            await page({**scope, **allowed}, receive, walled)
+
+    def _door(self, request: Request) -> FileAnswer | None:
+        """What stands in front of the path and tells nothing; None where more is asked for."""
+        found = DOOR.get(request.scope["path"]) if request.method in ("GET", "HEAD") else None
+        if found is not None:
+            self._host(request)
+            self._count(_AT_THE_DOOR)
+        return found
 
     async def _allowed(self, request: Request) -> Scope:
         """What the page is told of a request; raises where it gets no further."""
@@ -166,7 +180,7 @@ class Guard:
         if len(self._rates) > 100:  # of devices that are forgotten by now
             self._rates = {None: self._rates[None]}
         rate = self._rates.setdefault(cookie, Rate(60, 10))
-        if not rate.allows(time.monotonic()):
+        if not rate.take(time.monotonic()):
             raise TurnedAway(429, "Too many requests; try again in a moment.")
 
     async def _form(

@@ -9,44 +9,62 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from ralphloop.project import Project
-from ralphloop.ui.monitor.moments import Facts, Source, nothing_known
 from ralphloop.ui.page.guard import Visitor
-from ralphloop.ui.page.parts import Painter, Piece
+from ralphloop.ui.page.parts import Piece
 
 MOST_STREAMS = 24
 MOST_OF_ONE = 4  # of one device: browsers open six connections, and forms need one, too
 _LOOK_S = 0.5
 _BEAT_S = 15.0
 _T = TypeVar("_T")
+_Seen = TypeVar("_Seen")
+_Found_co = TypeVar("_Found_co", covariant=True)
 Seat = tuple[str, object]  # the device, and which of its windows
 
 
-class Board(NamedTuple):
+class Polled(Protocol[_Found_co]):
+    """What is looked at; it belongs to one thread."""
+
+    def poll(self) -> _Found_co | None:
+        """What there is to see; None where nothing has changed."""
+
+    def close(self) -> None: ...
+
+
+class Board(NamedTuple, Generic[_Seen]):
     version: int
-    facts: Facts
+    facts: _Seen
     pieces: Mapping[str, Piece]
 
 
-class Live:
-    def __init__(self, project: Project, painter: Painter) -> None:
-        self._source = Source(project)
-        self._painter = painter
+class Live(Generic[_Seen]):
+    def __init__(
+        self,
+        source: Polled[_Seen],
+        paint: Callable[[_Seen, float], Mapping[str, Piece]],
+        *,
+        nothing: _Seen,
+        every_s: float = _LOOK_S,
+    ) -> None:
+        self._source = source
+        self._paint = paint
+        self._every_s = every_s
         # The journal belongs to the thread that opened it, and reading must not hold up the others.
         self._reader = ThreadPoolExecutor(1, "reader")
-        self._board = Board(0, nothing_known(project), {})
-        self._looking, self._moved = asyncio.Lock(), asyncio.Condition()
+        self._board = Board(0, nothing, {})
+        self._looking = asyncio.Lock()
+        self._moved = asyncio.Condition()
         self._seats: list[Seat] = []  # of streams, the oldest first
 
     async def read(self, work: Callable[[], _T]) -> _T:
         """Do something that reads, without holding up the others."""
         return await asyncio.get_running_loop().run_in_executor(self._reader, work)
 
-    async def board(self) -> Board:
+    async def board(self) -> Board[_Seen]:
         async with self._looking:
             if new := await self.read(self._look):
                 self._board = new
@@ -55,14 +73,14 @@ class Live:
                 self._moved.notify_all()
         return self._board
 
-    def _look(self) -> Board | None:
+    def _look(self) -> Board[_Seen] | None:
         """A new one; None where nothing has changed."""
         facts = self._source.poll()
         before = self._board
         if facts is None and before.version:
             return None
-        facts = facts or before.facts
-        return Board(before.version + 1, facts, self._painter.pieces(facts, time.time()))
+        facts = before.facts if facts is None else facts
+        return Board(before.version + 1, facts, self._paint(facts, time.time()))
 
     async def watch(self) -> None:
         """Look again and again while there are streams; runs as long as the server does."""
@@ -70,7 +88,7 @@ class Live:
             with suppress(Exception):  # one look that fails must not be the last
                 if self._seats:
                     await self.board()
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(self._every_s)
 
     def close(self) -> None:
         self._reader.submit(self._source.close)
@@ -99,17 +117,20 @@ class Live:
 
     async def _changes(self, seat: Seat, word: str, has: dict[str, str]) -> AsyncIterator[str]:
         """The pieces a browser does not have, now and whenever they change, while it has a seat."""
-        board: Board | None = await self.board()
+        board: Board[_Seen] | None = await self.board()
         seen = 0
         while seat in self._seats:
-            seen, pieces = (board.version, board.pieces) if board else (seen, {})
+            pieces: Mapping[str, Piece] = {}
+            if board:
+                seen = board.version
+                pieces = board.pieces
             new = {name: one for name, one in pieces.items() if has.get(name) != one.digest}
             has |= {name: one.digest for name, one in new.items()}
             told = [[name, one.digest, one.of(word)] for name, one in new.items()]
             yield _event("parts", told)  # also an empty one: a sign of life
             board = await self._newer(seen, seat)
 
-    async def _newer(self, than: int, seat: Seat) -> Board | None:
+    async def _newer(self, than: int, seat: Seat) -> Board[_Seen] | None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_BEAT_S), self._moved:
                 while self._board.version <= than and seat in self._seats:

@@ -4,6 +4,8 @@
   const $ = (id) => document.getElementById(id);
   const link = $("link"), said = $("said"), waiting = new Map();
   document.documentElement.classList.add("js");
+  // So that a link of a message, which names no path, finds the way (door.js).
+  try { localStorage.setItem("ralph", location.pathname.split("/")[1]); } catch { /* private mode */ }
 
   // --- times: the server names moments, the browser counts from there in its own zone
   const two = (n) => String(n).padStart(2, "0");
@@ -74,6 +76,56 @@
     const title = document.querySelector("h1");
     if (title) document.title = `${heard()[0] || "ralph"} · ralph`;
   };
+  // --- forms
+  const tell = (words, done) => {
+    said.hidden = false;
+    said.className = done ? "" : "no";
+    said.textContent = words;
+    said.scrollIntoView({ block: "nearest" });
+  };
+  const again_soon = () => {  // a decision that is on its way
+    if (document.querySelector("[data-again]")) setTimeout(() => location.reload(), 4000);
+  };
+  const decided = (form, found) => {
+    if (found.go) { location.assign(found.go); return; }
+    const fresh = document.createElement("template");
+    fresh.innerHTML = found.html;
+    form.closest("#decide").replaceWith(fresh.content);
+    $("decide").scrollIntoView({ block: "end" });
+    again_soon();
+  };
+  document.addEventListener("submit", async (event) => {
+    const form = event.target, button = event.submitter;
+    event.preventDefault();
+    const fields = new URLSearchParams(new FormData(form));
+    if (button && button.name) fields.append(button.name, button.value);
+    if (button) button.disabled = true;
+    try {
+      const answer = await fetch(form.getAttribute("action"), {
+        method: "POST",
+        headers: { Accept: "application/json" },
+        body: fields,
+      });
+      const json = answer.headers.get("content-type") === "application/json";
+      const found = json ? await answer.json() : { words: "It was not taken; reload the page.", done: false };
+      if (found.go || (found.html && form.closest("#decide"))) {
+        decided(form, found);
+        return;
+      }
+      tell(found.words, found.done);
+      if (found.done) {
+        form.reset();
+        const around = form.closest("details");
+        if (around) around.open = false;
+        if (document.activeElement) document.activeElement.blur();
+      }
+    } catch {
+      tell("It could not be sent: the connection is lost. Your words are still there.", false);
+    }
+    if (button) button.disabled = false;
+    settle();
+  });
+
   setInterval(times, 1000);
   times();
   if (!link) return;  // a page that stands still
@@ -117,39 +169,6 @@
       if (answer && answer.status === 401) location.reload();
     };
   }
-
-  // --- forms
-  const tell = (words, done) => {
-    said.hidden = false;
-    said.className = done ? "" : "no";
-    said.textContent = words;
-    said.scrollIntoView({ block: "nearest" });
-  };
-  document.addEventListener("submit", async (event) => {
-    const form = event.target, button = event.submitter;
-    event.preventDefault();
-    if (button) button.disabled = true;
-    try {
-      const answer = await fetch(form.getAttribute("action"), {
-        method: "POST",
-        headers: { Accept: "application/json" },
-        body: new URLSearchParams(new FormData(form)),
-      });
-      const json = answer.headers.get("content-type") === "application/json";
-      const found = json ? await answer.json() : { words: "It was not taken; reload the page.", done: false };
-      tell(found.words, found.done);
-      if (found.done) {
-        form.reset();
-        const around = form.closest("details");
-        if (around) around.open = false;
-        if (document.activeElement) document.activeElement.blur();
-      }
-    } catch {
-      tell("It could not be sent: the connection is lost. Your words are still there.", false);
-    }
-    if (button) button.disabled = false;
-    settle();
-  });
 
   document.addEventListener("visibilitychange", soon);
   for (const name of ["online", "focus", "pageshow"]) window.addEventListener(name, soon);

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from ralphloop.atomic import write_atomic
-from ralphloop.errors import RepositoryError
+from ralphloop.errors import NothingRan
 from ralphloop.night.look import recorded
 from ralphloop.project import Project
 from ralphloop.redaction import secret_values
@@ -16,7 +16,7 @@ def gather(project: Project, wanted: str | None) -> Report:
     """The report of the newest run, or of the one called so."""
     with recorded(project, wanted) as record:
         if record is None:
-            raise RepositoryError("no run has been recorded here yet", "ralph run")
+            raise NothingRan
         return build(record, secret_values(os.environ))
 
 

@@ -8,13 +8,14 @@ from msgspec.structs import asdict
 
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import ExitDecision, Transition
-from ralphloop.core.planning import ended, ending_of
+from ralphloop.core.planning import decided, ended, ending_of
 from ralphloop.core.run_state import Standing
 from ralphloop.journal.records import RunRecord, Wait
-from ralphloop.night.look import Record, own_commits
-from ralphloop.night.values import Night, StoryLook, next_steps
-from ralphloop.text.plain import agreeing, counted
-from ralphloop.ui.report.tally import Account, Tally
+from ralphloop.night.look import RecordedRun, own_commits
+from ralphloop.night.values import SENT_BACK_SINCE, Night, StoryLook, next_steps
+from ralphloop.text.plain import agreeing, counted, some
+from ralphloop.text.remarks import summary_of
+from ralphloop.ui.report.tally import Account, Tally, time_spent
 from ralphloop.ui.report.values import (
     MOST_SPANS,
     Group,
@@ -37,9 +38,14 @@ MOST_STORY_BARS = 12
 MOST_STORIES = 500
 MOST_LOOKS = 10
 MOST_UNTRIED = 5
+MOST_PROPOSED = 10
+MOST_SAID = 500
 ALWAYS = ("verified", "checked", "claimed", "review", "failed", "waiting")  # even with none
 _MOST_STEPS = 5
 _UNDONE = ("failed", "open")
+_BEGUN = ("waiting", "open")  # what lies there is theirs; of one set aside it is saved
+_MOST_CHANGED = 5
+_EARLIER = "earlier"
 _TOLD_ALREADY = (ExitDecision.PROJECT_COMPLETE, ExitDecision.BLOCKED)  # by the counts
 # In the order a person should look at them.
 _GROUPS = {  # title, mark, meaning
@@ -48,22 +54,28 @@ _GROUPS = {  # title, mark, meaning
     "failed": ("Failed", "✗", "Tried, and not passed."),
     "claimed": ("Only claimed", "~", "The agent says so; no check could prove it."),
     "checked": ("Checked", "✓", "All checks are green; none proves this story in particular."),
-    "verified": ("Verified", "✓✓", "Something is red without it and green with it."),
+    "verified": ("Verified", "✓✓", "Something fails without it and passes with it."),
+    "accepted": ("Accepted", "✓", "It needed review; a person looked at it and took it."),
+    "sent_back": ("Sent back since", "↩", "It passed in this run; a person sent it back later."),
     "by_hand": ("By hand", "☞", "A person marked it as passed."),
     "open": ("Not finished", "○", "Not begun, or not done yet."),
     "earlier": ("Passed before this run", "·", "Nothing was done about them in this run."),
 }
-_GRADES: dict[str, str] = {Grade.NEEDS_REVIEW: "review", Grade.BY_HAND: "by_hand"}  # else as it is
+_GRADES: dict[str, str] = {  # else as it is
+    Grade.NEEDS_REVIEW: "review",
+    Grade.BY_HAND: "by_hand",
+    SENT_BACK_SINCE: "sent_back",
+}
 Groups = Mapping[str, Group]
 _T = TypeVar("_T")
 
 
-def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
+def build(record: RecordedRun, secrets: tuple[str, ...] = ()) -> Report:
     night = record.night
     run = record.run
     say = Teller(secrets)
     every = record.journal.every_iteration(run.id, brief=True)
-    tally = Tally(say, own_commits(every, record.commits))
+    tally = Tally(say, own_commits(every, record.commits), in_lanes=night.book is not None)
     for iteration in record.iterations():
         tally.see(iteration)
     for event in record.events():
@@ -102,6 +114,10 @@ def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
             *list(tally.warnings)[:MOST_DECISIONS],
             *(say(f"{words} ({counted(times, 'story')})") for words, times in untried),
         ),
+        proposed=tuple(
+            say(f"{one.id}: {one.text} ({one.provenance})", 500)
+            for one in night.proposals[:MOST_PROPOSED]
+        ),
         proof=_proof(groups),
         series=_series(tally, moves, waits, run.started_at, as_of),
     )
@@ -115,7 +131,7 @@ def _headline(night: Night, run: RunRecord, groups: Groups) -> str:
     parts += [f"{groups[key].count} {words}" for key, words in told.items() if groups[key].count]
     if run.ended_at is None:
         parts.append("its process is gone" if night.died else "still running")
-    elif (ending := ending_of(run.decision, run.reason)) and run.decision not in _TOLD_ALREADY:
+    elif (ending := ending_of(run.decision, run.used_up)) and run.decision not in _TOLD_ALREADY:
         parts.append(ending.words)
     return ", ".join(parts)
 
@@ -129,16 +145,21 @@ def _groups(night: Night, tally: Tally) -> Iterator[Group]:
         if look.standing is Standing.PASSED:
             key = _GRADES.get(look.grade, look.grade)
             key = key if key in _GROUPS else "claimed"
-            key = key if spent or key in ("review", "by_hand") else "earlier"
+            key = key if spent or key in ("review", "accepted", "by_hand") else "earlier"
         elif look.standing is Standing.BLOCKED:
             key = "waiting"
-        elif look.standing is Standing.SET_ASIDE or look.state.attempts or (spent and spent.failed):
+        elif (
+            look.standing is Standing.SET_ASIDE
+            or look.state.attempt.failed
+            or (spent and spent.failed)
+        ):
             key = "failed"
         sorted_in[key].append(look)
     room = MOST_STORIES
-    checks = [shlex.join(argv) for argv in night.session.frozen.checks]
+    checks = [shlex.join(argv) for argv in night.session.baseline.checks]
     for key, members in sorted_in.items():
         if members or key in ALWAYS:
+            members.sort(key=lambda look: not look.coverage.has_gap)  # the doubtful ones first
             shown = tuple(_story(look, key, tally, checks) for look in members[:room])
             room -= len(shown)
             rest = len(members) - len(shown)
@@ -166,7 +187,20 @@ def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> St
         bring_back=say(look.bring_back, 250) if key == "failed" else "",
         look_at=tuple(say(words, 400) for words in spent.look_at[:MOST_LOOKS]),
         remarks=tuple(say(words, 400) for words in spent.remarks),
+        gap=look.coverage.words if look.coverage.has_gap and key != _EARLIER else "",
+        criteria=tuple(
+            say(f"{one.criterion} ({one.words})", 400)
+            for one in look.state.proof.criteria
+            if key != _EARLIER
+        ),
         last_lines=tuple(say(words, 200) for words in spent.last_lines if key in _UNDONE),
+        # Of what passed before this run the report of its own run says the rest.
+        said=""
+        if key == _EARLIER
+        else say(summary_of(look.state.notes.said, MOST_SAID), MOST_SAID),
+        doubts=tuple(say(words, 400) for words in look.state.notes.doubted),
+        accepted=look.is_accepted,
+        changed=say(some(look.state.notes.changed, _MOST_CHANGED), 400) if key in _BEGUN else "",
         **asdict(spent.used),
     )
 
@@ -176,13 +210,17 @@ def _next_steps(groups: Groups, night: Night, say: Teller) -> Iterator[NextStep]
     yield from (step for kind, step in told if kind == "answer")
     for line in groups["review"].stories[:_MOST_STEPS]:
         yield NextStep(f"Review {line.id}: {line.reason}", line.look)
+    if not groups["review"].count:
+        yield from (step for kind, step in told if kind == "review")
     for line in groups["failed"].stories[:_MOST_STEPS]:
         if line.bring_back:
             words = f"{line.id} was set aside. To bring its unfinished work back:"
             yield NextStep(words, line.bring_back)
-    for line in [one for one in groups["checked"].stories if one.look_at][:_MOST_STEPS]:
+    unseen = [one for one in groups["checked"].stories if one.look_at and not one.accepted]
+    for line in unseen[:_MOST_STEPS]:
         yield NextStep(f"Look at {line.id}: {line.look_at[0]}", line.look)
-    if claimed := groups["claimed"].count:
+    accepted = sum(line.accepted for line in groups["claimed"].stories)
+    if claimed := groups["claimed"].count - accepted:
         words = f"{counted(claimed, 'story', 'is')} only claimed: look at the change"
         yield NextStep(f"{words}, and set checks.commands in ralph.toml.")
     yield from (step for kind, step in told if kind not in ("answer", "review"))
@@ -191,15 +229,16 @@ def _next_steps(groups: Groups, night: Night, say: Teller) -> Iterator[NextStep]
 def _proof(groups: Groups) -> dict[str, int]:
     """The stories that passed, by what there is to do about them."""
     weaker = [groups["checked"], groups["claimed"]]
+    unseen = [line for group in weaker for line in group.stories if not line.accepted]
     return {
         "proven": groups["verified"].count,
         "not_proven": sum(group.count for group in weaker),
-        "look_at": sum(bool(line.look_at) for group in weaker for line in group.stories),
+        "look_at": sum(bool(line.look_at) for line in unseen),
         "needs_review": groups["review"].count,
     }
 
 
-def _moves(record: Record, tally: Tally, as_of: float) -> list[Transition]:
+def _moves(record: RecordedRun, tally: Tally, as_of: float) -> list[Transition]:
     """The circuit's changes during the run, resets and handing back included, in order."""
     found = {(move.at, move.before, move.after): move for move in tally.moves}
     for entry in record.night.circuit.history:
@@ -215,8 +254,11 @@ def _decisions(
     told += [(f"waited: {wait.reason}", wait.started_at) for wait in waits]
     notes = [*tally.notes, *(ReportNote(tally.say(words), at) for words, at in told)]
     notes.sort(key=_at)
-    if run.decision:
-        words = f"the run ended: {ended(run.decision, run.reason)}"
+    if run.decision == ExitDecision.BLOCKED:  # who waits and for what was told
+        words = f"the run ended: {decided(run.decision)}"
+        notes.append(ReportNote(tally.say(words), run.ended_at))
+    elif run.decision:
+        words = f"the run ended: {ended(run.decision, run.reason, run.used_up)}"
         notes.append(ReportNote(tally.say(words), run.ended_at))
     return notes
 
@@ -236,6 +278,7 @@ def _spending(night: Night, passes: int) -> Spending:
         max_cost_usd=most,
         cost_share=totals.cost_usd / most if most and not totals.unpriced else None,
         max_iterations=night.limits.max_iterations,
+        unanswered=max(0, totals.starts - totals.iterations - len(night.flying)),
         quota=night.quota,
         cost_per_pass_usd=totals.cost_usd / passes if passes and not totals.unpriced else None,
     )
@@ -251,17 +294,15 @@ def _rungs(night: Night, tally: Tally) -> Iterator[UsedBy]:
 
 
 def _times(night: Night, tally: Tally) -> dict[str, float]:
+    """Where the time went; the parts are the whole, whatever went on at once."""
     total = night.active_s
-    waiting = night.totals.waited_s
-    working = sum(cost.seconds for cost in tally.spent)
-    return {
-        "working_s": working,
-        "checking_s": tally.checking_s,
-        "waiting_s": waiting,
-        "other_s": max(0.0, total - waiting - working - tally.checking_s),
-        "total_s": total,
-        "max_s": night.limits.max_time,
-    }
+    left = total
+    times = {}
+    for kind, seconds in (*time_spent(tally.stretches).items(), ("waiting", night.totals.waited_s)):
+        part = min(seconds, left)
+        left -= part
+        times[f"{kind}_s"] = part
+    return {**times, "other_s": left, "total_s": total, "max_s": night.limits.max_time}
 
 
 def _series(

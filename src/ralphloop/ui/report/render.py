@@ -9,12 +9,13 @@ and hatching say it too, and every picture carries its numbers as a table.
 
 import os
 import re
+from collections.abc import Sequence
 from datetime import tzinfo
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
-from ralphloop.core.totals import cost_words, money, spent_words
+from ralphloop.core.totals import UNKNOWN, cost_words, money, spent_words, token_words
 from ralphloop.text.durations import clock, format_duration
 from ralphloop.text.plain import counted, number
 from ralphloop.ui.report.assemble import ALWAYS
@@ -88,7 +89,11 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
         "money": money,
         "cost_words": cost_words,
         "spent_words": spent_words,
+        "known": lambda amount, starts: number(amount) if amount or not starts else UNKNOWN,
         "used": _used,
+        "without_answer": lambda starts: (
+            f", and {counted(starts, 'start')} without an answer" if starts else ""
+        ),
         "number": number,
         "percent": "{:.0%}".format,
         "counted": counted,
@@ -101,7 +106,9 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
         report=report,
         tiles=[by_key[key] for key in ALWAYS],
         shares=shares,
-        spans=", ".join(f"{n} {format_duration(s)}" for n, s, *_ in shares if s >= 1),
+        spans=", ".join(
+            f"{one.name} {format_duration(one.seconds)}" for one in shares if one.seconds
+        ),
         zone=clock(report.started_at, zone, "%Z") or "local time",
         ticks=[clock(start + span * third / 3, zone, form) for third in range(4)],
         **more,
@@ -110,19 +117,45 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
 
 def _used(story: StoryLine) -> str:
     """What a story has used, without what it has not."""
-    parts = (
-        counted(story.iterations, "iteration"),
-        story.attempts and counted(story.attempts, "failed attempt"),
-        spent_words(story.cost_usd, story.unpriced),
-        story.tokens and f"{number(story.tokens)} tokens",
-        story.seconds >= 1 and format_duration(story.seconds),
-    )
-    return ", ".join(str(part) for part in parts if part)
+    parts = [counted(story.iterations, "iteration")]
+    if story.attempts:
+        parts.append(counted(story.attempts, "failed attempt"))
+    parts.append(spent_words(story.cost_usd, story.unpriced))
+    parts.append(token_words(story.tokens, story.iterations, number))
+    if story.seconds >= 1:
+        parts.append(format_duration(story.seconds))
+    return ", ".join(parts)
 
 
-def _shares(report: Report) -> list[tuple[str, float, float, float]]:
-    """Where the time went: name, seconds, start and width in percent of the whole."""
-    names = ("working", "checking", "waiting", "other")
-    parts = [report.times[f"{name}_s"] for name in names]
-    widths = [100 * seconds / (sum(parts) or 1.0) for seconds in parts]
-    return list(zip(names, parts, accumulate(widths, initial=0.0), widths, strict=False))
+class TimeShare(NamedTuple):
+    """One part of the time."""
+
+    name: str
+    seconds: int
+    start: float  # in percent of the whole, as the next
+    width: float
+
+
+def _shares(report: Report) -> list[TimeShare]:
+    """Where the time went, in whole seconds that together are the whole."""
+    names = ("working", "checking", "proving", "waiting", "other")
+    parts = whole_seconds([report.times[f"{name}_s"] for name in names], report.times["total_s"])
+    total = sum(parts) or 1
+    start = 0.0
+    shares = []
+    for name, seconds in zip(names, parts, strict=True):
+        width = 100 * seconds / total
+        shares.append(TimeShare(name, seconds, start, width))
+        start += width
+    return shares
+
+
+def whole_seconds(parts: Sequence[float], total: float) -> list[int]:
+    """The parts in whole seconds whose sum is the total in whole seconds: those with the largest
+    rest are rounded up."""
+    found = [int(part) for part in parts]
+    missing = int(total) - sum(found)
+    by_rest = sorted(range(len(parts)), key=lambda at: found[at] - parts[at])
+    for at in by_rest[: max(0, missing)]:
+        found[at] += 1
+    return found

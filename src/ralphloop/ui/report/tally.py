@@ -4,8 +4,9 @@ Of each only a few numbers and bounded words are kept: a night of ten thousand c
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,13 +32,57 @@ _NEAR_MISSES = {  # in the order they are told
     "early_exit": "The agent wanted to end the run too early",
     "half_open": "The circuit went half open",
     "circles": "Going in circles",
-    "outages": "Starts that came to nothing and were tried again",
+    "outages": "Starts that failed and were tried again",
     "stopped": "Starts that had to be stopped",
     "denied": "Tools the agent was refused",
     "flaky": "Flaky checks: red, then green",
     "tolerated": "Tests that were red before and still are",
     "leftovers": "Processes left behind and stopped",
 }
+
+
+class Stretch(NamedTuple):
+    """Something that was done for a while."""
+
+    kind: str
+    start: float
+    end: float
+
+
+KINDS = ("working", "checking", "proving")  # which of them counts where several go on at once
+
+
+def _stretches(it: IterationRecord, finished: float) -> Iterator[Stretch]:
+    """When its agent worked, its checks ran, and what they say was tried."""
+    trial = it.record.evidence.trial
+    lasted = {
+        "working": it.record.end.duration_s,
+        "checking": sum(check.duration_s for check in it.checks),
+        "proving": trial.took_s + trial.mutation.took_s if trial else 0.0,
+    }
+    at = it.started_at
+    for kind, seconds in lasted.items():
+        end = min(at + seconds, finished)
+        if end > at:
+            yield Stretch(kind, at, end)
+        at = max(at, end)
+
+
+def time_spent(stretches: Iterable[Stretch]) -> dict[str, float]:
+    """Seconds of each kind; of several at once only the first kind counts, and once."""
+    spent = dict.fromkeys(KINDS, 0.0)
+    moves = [(one.start, 1, one.kind) for one in stretches]
+    moves += [(one.end, -1, one.kind) for one in stretches]
+    moves.sort(key=lambda move: move[0])
+    going_on = dict.fromkeys(KINDS, 0)
+    before = 0.0
+    for at, change, kind in moves:
+        first = next((one for one in KINDS if going_on[one]), None)
+        if first is not None:
+            spent[first] += at - before
+        going_on[kind] += change
+        before = at
+    return spent
 
 
 @dataclass
@@ -57,7 +102,8 @@ class Tally:
     stories: dict[str, Account] = field(default_factory=lambda: defaultdict(Account))
     rungs: dict[str, Used] = field(default_factory=lambda: defaultdict(Used))
     spent: list[UsedBy] = field(default_factory=list)
-    checking_s: float = 0.0
+    stretches: list[Stretch] = field(default_factory=list)  # of the time, as far as it is known
+    in_lanes: bool = False
     passes: list[PassPoint] = field(default_factory=list)
     moves: list[Transition] = field(default_factory=list)
     notes: list[ReportNote] = field(default_factory=list)
@@ -72,6 +118,7 @@ class Tally:
     _near_counts: Counter[str] = field(default_factory=Counter)
     _flying: dict[int | None, tuple[events.IterationStarted, float]] = field(default_factory=dict)
     _queued: dict[int | None, float] = field(default_factory=dict)
+    _judged: dict[int | None, float] = field(default_factory=dict)
     _landed: float = 0.0  # when the landing tree was free again
 
     def see(self, it: IterationRecord) -> None:
@@ -93,9 +140,9 @@ class Tally:
         self.rungs[used.by] += cost
         self.spent.append(cost)
         story.checks = tuple(check.name for check in it.checks) or story.checks
-        self.checking_s += sum(check.duration_s for check in it.checks)
+        self.stretches += _stretches(it, it.finished_at)
         self._judge(it, story, it.finished_at)
-        for key, words in _near_misses(it):
+        for key, words in _near_misses(it, in_lanes=self.in_lanes):
             self._near_counts[key] += 1
             note = self._note(it, words)
             found = self._near[key]
@@ -117,8 +164,9 @@ class Tally:
         analysis = it.record.analysis
         asks = it.status == Status.BLOCKED
         if not _is_outage(it):
-            failed = is_failed_attempt(analysis, passed=verdict.passed)
-            story.failed += failed or (asks and not verdict.passed)
+            is_returned = it.record.evidence.returned is not None
+            if is_failed_attempt(analysis, passed=verdict.passed) and not (asks or is_returned):
+                story.failed += 1
             # The end of the output of a check that failed, else of what the agent said.
             red = [check.output_tail for check in it.checks if check.status is CheckStatus.FAILED]
             words = red[-1] if red else (it.record.response.final_text or "").split(_BLOCK)[0]
@@ -178,6 +226,8 @@ class Tally:
         match event.what:
             case events.IterationStarted() as what if what.lane:
                 self._flying[number] = (what, at)
+            case events.Landing(in_train=True):
+                self._judged[number] = at
             case events.Landing():
                 self._queued[number] = at
             case events.IterationFinished() if number in self._flying:
@@ -186,7 +236,8 @@ class Tally:
                 name = what.story
                 lane = what.lane
                 queued = self._queued.pop(number, at)
-                turn = min(max(queued, self._landed), at)
+                # In a train it is judged before its turn.
+                turn = min(self._judged.pop(number, max(queued, self._landed)), at)
                 self._in_lane("working", f"{name}, iteration {number}", start, queued, lane)
                 self._in_lane("queued", f"{name} waited for landing", queued, turn, lane)
                 self._in_lane("landing", f"{name} was landing", turn, at, lane)
@@ -197,7 +248,13 @@ class Tally:
             self.lanes.append(Span(kind, self.say(words), start, max(start, end), lane))
 
 
-def _near_misses(it: IterationRecord) -> Iterator[tuple[str, str]]:
+class Miss(NamedTuple):
+    key: str
+    words: str
+
+
+def _near_misses(it: IterationRecord, *, in_lanes: bool) -> Iterator[Miss]:
+    """What went almost wrong in an iteration."""
     kept = it.record
     analysis = it.record.analysis
     verdict = it.record.verdict
@@ -205,26 +262,30 @@ def _near_misses(it: IterationRecord) -> Iterator[tuple[str, str]]:
     why = kept.why_it_ended or _NO_REASON
     how = ended_words(it.outcome)
     ended = why if why.startswith(how) else f"{how}: {why}"
-    if analysis.story_claimed and not verdict.passed and not _is_outage(it):
-        yield "false_done", "claimed, but " + ("; ".join(verdict.reasons) or "it was not so")
-    if analysis.exit_signal and it.decision == ExitDecision.CONTINUE:
-        yield "early_exit", "; ".join(kept.decision.reasons) or "said the project was complete"
+    is_returned = kept.evidence.returned is not None  # it was good where it was made
+    if analysis.story_claimed and not (verdict.passed or is_returned or _is_outage(it)):
+        reasons = "; ".join(verdict.reasons) or "it was not so"
+        yield Miss("false_done", f"claimed, but {reasons}")
+    # In a lane nobody can know how far the others are.
+    if analysis.exit_signal and it.decision == ExitDecision.CONTINUE and not in_lanes:
+        reasons = "; ".join(kept.decision.reasons) or "said the project was complete"
+        yield Miss("early_exit", reasons)
     if moved is not None and moved.after is Circuit.HALF_OPEN:
-        yield "half_open", moved.reason
+        yield Miss("half_open", moved.reason)
     for pattern in analysis.stuck:
-        yield "circles", f"{pattern.name.replace('_', ' ')}: {pattern.detail}"
+        yield Miss("circles", f"{pattern.name.replace('_', ' ')}: {pattern.detail}")
     if _is_outage(it) and it.outcome != Outcome.USAGE_LIMIT:
-        yield "outages", ended
+        yield Miss("outages", ended)
     if it.outcome in (Outcome.TIMEOUT, Outcome.STALLED):
-        yield "stopped", ended
+        yield Miss("stopped", ended)
     for denial in kept.response.denials:
-        yield "denied", f"{denial.tool} {denial.summary}"
+        yield Miss("denied", f"{denial.tool} {denial.summary}")
     for check in it.checks:
         if check.flaky:
             tests = ", ".join(check.failing_tests[:3])
-            yield "flaky", f"{check.name}{': ' + tests if tests else ''}"
-    yield from (("tolerated", test) for test in kept.tolerated)
-    yield from (("leftovers", process) for process in kept.leftovers)
+            yield Miss("flaky", f"{check.name}: {tests}" if tests else check.name)
+    yield from (Miss("tolerated", test) for test in kept.tolerated)
+    yield from (Miss("leftovers", process) for process in kept.leftovers)
 
 
 def _is_outage(it: IterationRecord) -> bool:

@@ -67,7 +67,13 @@ class StoryLine(Used):
     bring_back: str  # the command that restores work that was set aside
     look_at: tuple[str, ...] = ()  # tests that expect something else now, or are gone
     remarks: tuple[str, ...] = ()  # what else was seen of its tests
+    gap: str = ""  # where a criterion has no test: how many have one
+    criteria: tuple[str, ...] = ()  # each with what shows that it is met
     last_lines: tuple[str, ...] = ()  # of what failed last, or was said last
+    said: str = ""  # what the agent says it did; a claim
+    doubts: tuple[str, ...] = ()  # what the agent wants a person to look at
+    accepted: bool = False  # a person looked at it since it passed
+    changed: str = ""  # the files it changed so far, of one that has begun and is not done
 
 
 class Group(Fact):
@@ -90,6 +96,7 @@ class Spending(Fact):
     max_cost_usd: float
     cost_share: float | None  # of the limit
     max_iterations: int
+    unanswered: int  # starts that came to nothing, and are no iterations
     quota: str  # how much of the usage windows was used at the end
     cost_per_pass_usd: float | None
 
@@ -170,4 +177,5 @@ class Report(Fact):
     warnings: tuple[str, ...]
     series: Series
     proof: dict[str, int]  # of the stories that passed: proven, not_proven, look_at, needs_review
+    proposed: tuple[str, ...] = ()  # stories that somebody proposes, with where they come from
     v: int = 1  # of this shape
