@@ -48,7 +48,7 @@ def test_a_verified_night_becomes_a_pull_request(tmp_path: Path) -> None:
     (sent,) = shop.gh.sent("POST")
     assert (sent["title"], sent["head"], sent["base"]) == ("ralph: Sell", "owner:work", "main")
     assert sent["draft"] is False
-    assert "**US-1** Sell: its own verify command was red and is green" in sent["body"]
+    assert "**US-1** Sell: proved by its verify command (red before, green after)" in sent["body"]
     assert "- check: `test -f US-1.txt`" in sent["body"]
     assert "Money" not in sent["body"]
     after = contents(shop.box.root / ".git")
@@ -280,7 +280,7 @@ def test_a_remote_can_be_named(tmp_path: Path) -> None:
 def test_without_a_run_there_is_nothing_to_tell(tmp_path: Path) -> None:
     """Nothing is pushed before anything was run."""
     done = Shop(tmp_path).box.ralph("pr")
-    assert (done.code, "no run has been recorded" in done.err) == (66, True), done.text
+    assert (done.code, "nothing has run here yet" in done.err) == (64, True), done.text
 
 
 def test_a_base_that_is_not_there(shop: Shop) -> None:

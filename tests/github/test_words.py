@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.cli.pr import fitted
 from ralphloop.errors import GitHubUnavailable, UsageError
+from ralphloop.forge.opening import fitted
 from ralphloop.repo import github
 from ralphloop.repo.git import Git
 from ralphloop.repo.github import issues_as_text, place_of
