@@ -1,0 +1,56 @@
+"""Carriers bring tickets to machines and beats back; what travels in an order they never see."""
+
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from ralphloop.core import Value
+from ralphloop.fleet.values import Beat, Ticket
+from ralphloop.proc.threads import StopSignal
+
+Hear = Callable[[Beat], None]
+How = Literal["done", "refused", "lost"]
+
+
+class Delivery(Value, kw_only=True):
+    """How an order ended, as far as its carrier knows."""
+
+    how: How
+    beat: Beat = Beat()  # the last that was heard
+    words: str = ""  # why it was refused, or what became of it
+
+
+class Seat(Value, kw_only=True):
+    """A machine as a carrier knows it."""
+
+    name: str
+    slots: int = 1
+    version: str = ""
+    labels: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()  # that are installed there
+    heard: float | None = None  # seconds since its last word; None: it was not asked
+    works_on: tuple[str, ...] = ()  # tickets
+
+
+class Carrier(Protocol):
+    async def seats(self) -> list[Seat]:
+        """Who could work now."""
+
+    async def carry(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
+        """Give an order away and wait for its end; a stop reaches the machine."""
+
+    async def take_up(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
+        """Wait for the end of an order that a predecessor gave away."""
+
+    async def close(self) -> None:
+        """Nothing more is carried."""
+
+
+def ended_by(beat: Beat) -> Delivery:
+    """What a hand's last words mean."""
+    if beat.report:
+        return Delivery(how="done", beat=beat)
+    if beat.refused:
+        return Delivery(how="refused", beat=beat, words=beat.refused)
+    where = beat.machine or "the machine"
+    words = f"{where}: {beat.failed}" if beat.failed else f"{where} did not say how it ended"
+    return Delivery(how="lost", beat=beat, words=words)

@@ -1,0 +1,356 @@
+"""A lane whose agent works on another machine.
+
+Its work tree here is a mirror: what is measured, put right, judged, marked and landed is the
+mirror, by the very steps that judge a lane of this machine.  Only a start goes elsewhere, with the
+checks of the lane; their results are a claim, and count for sending work back, never for landing.
+
+An order is in the journal before anybody has it, and its number is never given away again.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+
+from ralphloop import __version__
+from ralphloop.agents.transcript import stderr_path
+from ralphloop.config.model import AgentSection
+from ralphloop.core.events import AgentStep
+from ralphloop.core.iteration import Result
+from ralphloop.core.model import CheckResult, Outcome, ProcessEnd, Response, Usage
+from ralphloop.core.policy import time_left
+from ralphloop.errors import RepositoryError
+from ralphloop.fleet.carrier import Carrier, Delivery
+from ralphloop.fleet.hand import ERRORS, ORDER, PROMPT, REPORT, TRANSCRIPT
+from ralphloop.fleet.parcels import Parcel, RemoteAway, SharedRemote, files_of, lay, pack, unpack
+from ralphloop.fleet.values import Beat, GivenOrder, Ticket, WorkOrder, WorkReport, refs_of
+from ralphloop.lanes.pool import LanePool, LaneWorkspace
+from ralphloop.lanes.worktrees import LaneTree
+from ralphloop.loop.agent import money_of_start
+from ralphloop.loop.ceiling import StartBudget, ceiling_kind, limits_of_start
+from ralphloop.loop.prepare import Site
+from ralphloop.loop.run import Run
+from ralphloop.loop.workspace import AgentOrder
+from ralphloop.proc.threads import in_thread
+from ralphloop.repo.checks import check_of
+from ralphloop.repo.work_tree import never_committed, project_prefix
+from ralphloop.room import new_file
+
+_AGAIN_S = 3.0
+_NOTED_S = 5.0
+_LATE_REPORT_S = 5.0
+_SLACK_S = 3600.0  # for fetching, making ready and checks, beside the agent itself
+_DAY_S = 24 * 3600.0
+_NO_ANSWER = Response(reader="", outcome=Outcome.INTERRUPTED)
+
+
+class Fleet(NamedTuple):
+    """What the lanes of one run share."""
+
+    carrier: Carrier
+    remote: SharedRemote
+    repository: str
+    server: str
+
+
+class _Brought(NamedTuple):
+    """What came back from another machine, and the tree it came as."""
+
+    tree: str
+    report: WorkReport
+
+
+class FarLane(LaneWorkspace):
+    def __init__(self, site: Site, place: LaneTree, pool: LanePool, fleet: Fleet) -> None:
+        super().__init__(site, place, pool)
+        self._fleet = fleet
+        self._brought: _Brought | None = None
+        self._machine = ""
+        self._told = ""  # the machine that was said to have the order
+        self._slot = 0
+        self._steps_shown = 0
+        self._noted = 0.0
+        if pool.book.fleet != fleet.server:
+            pool.keep(fleet=fleet.server)
+
+    # One start
+
+    async def start(self, run: Run, order: AgentOrder) -> Result:
+        name = ticket_of(run.id, order)
+        if run.journal.meta(_key(name)) is not None:
+            raise RepositoryError(f"the order {name} was given away before")
+        self._brought = None
+        self._steps_shown = 0
+        self._told = ""
+        files = await in_thread(lambda _: self._files(f"{name}: files"))
+        work = self._work_order(run, order)
+        content = {ORDER: msgspec.json.encode(work), PROMPT: order.prompt.encode()}
+        repo = self._fleet.remote.repo
+        commit = await in_thread(lambda _: pack(repo, content, f"{name}: order", files))
+        ref = refs_of(name)[0]
+
+        def send() -> str:
+            self._fleet.remote.send(commit, ref)
+            return commit
+
+        if not await self._patiently(run, send, "given away"):
+            return _not_started(run)
+        given = GivenOrder(
+            ticket=self._ticket(run, order, name, commit),
+            lane=self.number,
+            log=order.log,
+            files=files,
+        )
+        run.journal.set_meta(_key(name), given)  # ahead: whoever comes next finds it out there
+        delivery = await self._fleet.carrier.carry(
+            given.ticket, lambda beat: self._hear(run, given, beat), run.stop
+        )
+        return await self._received(run, given, delivery)
+
+    def gave_away(self, run: Run, number: int) -> bool:
+        return self._given(run, number) is not None
+
+    async def take_up(self, run: Run, number: int) -> Result | None:
+        given = self._given(run, number)
+        if given is None:
+            return None
+        where = f" on {given.machine}" if given.machine else ""
+        run.tell(f"Iteration {number} was given away{where}: waiting for how it ends.")
+        delivery = await self._fleet.carrier.take_up(
+            given.ticket, lambda beat: self._hear(run, given, beat), run.stop
+        )
+        return await self._received(run, given, delivery)
+
+    def _given(self, run: Run, number: int) -> GivenOrder | None:
+        saved = run.journal.meta(_key(f"{run.id}/{number}"))
+        return None if saved is None else msgspec.convert(saved, GivenOrder)
+
+    def _ticket(self, run: Run, order: AgentOrder, name: str, commit: str) -> Ticket:
+        story = self.story(order.story) if order.story else None
+        asks = not order.tools  # its conversation is where it was
+        return Ticket(
+            id=name,
+            order=commit,
+            repository=self._fleet.repository,
+            version=__version__,
+            labels=story.machine if story else (),
+            lease_s=run.config.fleet.lease,
+            most_s=order.wall_s + _SLACK_S if order.wall_s else _DAY_S,
+            machine=self._machine if asks else "",
+            slot=self._slot if asks else 0,
+        )
+
+    def _work_order(self, run: Run, order: AgentOrder) -> WorkOrder:
+        """The start as data; keys, variables and programs of this machine stay here."""
+        config = run.config
+        agent = order.agent
+        story = self.story(order.story) if order.story else None
+        budget = StartBudget(usd=order.budget_usd, tokens=order.budget_tokens)
+        left = time_left(run.limits, run.totals(), run.clock()) if order.until_run_ends else None
+        start = msgspec.structs.replace(
+            order,
+            prompt="",
+            agent=AgentSection(name=agent.name, model=agent.model, format=agent.format),
+            budget_usd=money_of_start(run, order),
+        )
+        settings = {"agent.name": config.agent.name, "agent.model": config.agent.model}
+        return WorkOrder(
+            start=start,
+            project=project_prefix(self._pool.checkout.root, self._pool.home.project.root),
+            lane=self.number,
+            limits=limits_of_start(run, budget),
+            ceiling=ceiling_kind(run),
+            prices=dict(config.prices.models),
+            time_left_s=left.seconds if left else None,
+            time_words=left.words if left else "",
+            checks=tuple(tuple(argv) for argv in run.session.baseline.checks),
+            check_timeout_s=config.checks.timeout,
+            verify=story.verify if story else None,
+            settings={name: value for name, value in settings.items() if value},
+            strictness={"agent.safety": agent.safety, "sandbox.mode": config.sandbox.mode},
+        )
+
+    def _files(self, words: str) -> str:
+        prefix = project_prefix(self._pool.checkout.root, self._pool.home.project.root)
+        own = never_committed(prefix, litter=self._pool.home.site.litter)
+        return files_of(self.place.repo, own.patterns, words)
+
+    # What is heard meanwhile
+
+    def _hear(self, run: Run, given: GivenOrder, beat: Beat) -> None:
+        """Show what a machine says, and keep what it has used so far."""
+        is_there = beat.machine and beat.phase != Beat().phase
+        if is_there and beat.machine != self._told:
+            self._told = beat.machine
+            self._pool.write(self.number, machine=beat.machine)
+            run.tell(f"lane {self.number}: {given.ticket.id} is on {beat.machine}")
+        self._machine = beat.machine or self._machine
+        self._slot = beat.slot or self._slot
+        number = int(given.ticket.mark.partition("/")[2])
+        for step in beat.steps:
+            if step.number > self._steps_shown:
+                self._steps_shown = step.number
+                run.emit(AgentStep(kind=step.kind, summary=step.summary), number)
+        now = time.monotonic()
+        if now - self._noted > _NOTED_S and (beat.usd or beat.tokens or beat.has_answered):
+            self._noted = now
+            noted = msgspec.structs.replace(
+                given,
+                machine=beat.machine,
+                usd=beat.usd,
+                tokens=beat.tokens,
+                has_answered=beat.has_answered,
+            )
+            run.journal.put("fleet_beat", {_key(given.ticket.id): noted}, durable=False)
+
+    # How it ended
+
+    async def _received(self, run: Run, given: GivenOrder, delivery: Delivery) -> Result:
+        """The result, with the files that came with it in the mirror."""
+        self._hear(run, given, delivery.beat)  # of a short start it is the first that is heard
+        commit = delivery.beat.report
+        if delivery.how == "lost" and not commit:
+            commit = await self._late_report(run, given)
+        if commit:
+            parcel = await self._fetched(run, given, commit)
+            if parcel is not None:
+                return await self._unpacked(given, parcel)
+            words = "the report could not be fetched"
+            delivery = msgspec.structs.replace(delivery, how="lost", words=words)
+        if delivery.how == "refused":
+            response = Response(reader="", outcome=Outcome.STARTUP_ERROR, reason=delivery.words)
+            return Result(response=response, end=ProcessEnd(exit_code=None))
+        return self._lost(run, given, delivery)
+
+    def _lost(self, run: Run, given: GivenOrder, delivery: Delivery) -> Result:
+        """A start of which nothing came back but what was heard: that much was paid for."""
+        beat = delivery.beat
+        run.tell(f"warning: iteration {given.ticket.mark}: {delivery.words}")
+        usd = max(beat.usd, given.usd)
+        tokens = max(beat.tokens, given.tokens)
+        usage = Usage(cost_usd=usd or None, input_tokens=tokens, estimated=True)
+        is_stop = run.stop.requested
+        response = Response(
+            reader="",
+            outcome=Outcome.INTERRUPTED if is_stop else Outcome.KILLED,
+            reason=delivery.words,
+            usage=usage if usd or tokens else Usage(),
+            model_output=beat.has_answered or given.has_answered,
+        )
+        return Result(
+            response=response,
+            end=ProcessEnd(exit_code=None, interrupted=is_stop),
+            stopped_because=delivery.words,
+        )
+
+    async def _late_report(self, run: Run, given: GivenOrder) -> str:
+        """What a hand that lost its supervisor has reported all the same; empty: nothing."""
+        ref = refs_of(given.ticket.id)[1]
+        remote = self._fleet.remote
+        until = time.monotonic() + _LATE_REPORT_S
+        while True:
+            try:
+                if commit := await in_thread(lambda _: remote.names(ref)):
+                    return commit
+            except RemoteAway:
+                return ""
+            if time.monotonic() > until or run.stop.requested:
+                return ""
+            await asyncio.sleep(1.0)
+
+    async def _fetched(self, run: Run, given: GivenOrder, commit: str) -> Parcel | None:
+        """The report of this name; None where the run ends before the remote has answered."""
+        ref = refs_of(given.ticket.id)[1]
+        remote = self._fleet.remote
+        if await self._patiently(run, lambda: remote.fetch(ref), "fetched") != commit:
+            return None
+        return await in_thread(lambda _: unpack(remote.repo, commit))
+
+    async def _unpacked(self, given: GivenOrder, parcel: Parcel) -> Result:
+        try:
+            report = msgspec.json.decode(parcel.content.get(REPORT, b""), type=WorkReport)
+        except msgspec.DecodeError as error:
+            raise RepositoryError(
+                f"the report of {given.ticket.id} cannot be read: {error}"
+            ) from error
+        await in_thread(lambda _: lay(self.place, parcel))
+        self.touched()
+        log = self.project.transcripts / given.ticket.run / given.log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        for name, path in {TRANSCRIPT: log, ERRORS: stderr_path(log)}.items():
+            if (data := parcel.content.get(name)) is not None:
+                with new_file(path) as file:
+                    file.write(data)
+        self._machine = report.machine
+        self._slot = report.slot
+        self._brought = _Brought(self.tree().tree, report)
+        return report.result
+
+    async def _patiently(self, run: Run, ask: Callable[[], str], what: str) -> str:
+        """What the remote answers, once it does; empty where the run is stopped first."""
+        said = False
+        while True:
+            try:
+                return await in_thread(lambda _: ask())
+            except RemoteAway as error:
+                if not said:
+                    run.tell(f"warning: lane {self.number} waits to have its work {what}: {error}")
+                said = True
+            if run.stop.requested:
+                return ""
+            with suppress(TimeoutError):  # the moment is over
+                await asyncio.wait_for(run.stop.wait(), _AGAIN_S)
+
+    # What was checked over there
+
+    async def run_checks(
+        self,
+        run: Run,
+        commands: Iterable[Sequence[str]],
+        *,
+        verify: Sequence[str] | None = None,
+        to_the_end: bool = False,
+    ) -> tuple[CheckResult, ...]:
+        wanted = [tuple(argv) for argv in commands]
+        known = self._known(run, wanted, verify)
+        if known:
+            return known
+        return await super().run_checks(run, wanted, verify=verify, to_the_end=to_the_end)
+
+    def _known(
+        self, run: Run, commands: Sequence[Sequence[str]], verify: Sequence[str] | None
+    ) -> tuple[CheckResult, ...]:
+        """What these commands said on the other machine, of just the files that are here now."""
+        brought = self._brought
+        if brought is None or not brought.report.checks:
+            return ()
+        by_name = {result.name: result for result in brought.report.checks}
+        found = [by_name.get(check_of(argv).name) for argv in commands]
+        if verify:
+            may = run.setup.may_verify(verify)
+            found.append(brought.report.verify if may else None)
+        if any(it is None for it in found) or self.tree().tree != brought.tree:
+            return ()
+        return tuple(it for it in found if it is not None)
+
+
+def ticket_of(run: str, order: AgentOrder) -> str:
+    """The id of an order: of a start, or of the question that follows it."""
+    return f"{run}/{order.number}" + ("" if order.tools else ".status")
+
+
+def _key(ticket: str) -> str:
+    return f"fleet_order:{ticket}"
+
+
+def _not_started(run: Run) -> Result:
+    reason = run.stop.reason or "stopped before it was given away"
+    response = msgspec.structs.replace(_NO_ANSWER, reason=reason)
+    return Result(
+        response=response,
+        end=ProcessEnd(exit_code=None, interrupted=True),
+        stopped_because=reason,
+    )

@@ -1,0 +1,128 @@
+"""A run in lanes whose agents work on other machines."""
+
+import asyncio
+import re
+from functools import partial
+
+import msgspec
+
+from ralphloop.config.model import FleetSection
+from ralphloop.core.model import ExitDecision
+from ralphloop.errors import RalphError, UsageError
+from ralphloop.fleet.carrier import Carrier, Seat
+from ralphloop.fleet.far_lane import FarLane, Fleet
+from ralphloop.fleet.parcels import SharedRemote
+from ralphloop.fleet.ssh import PREFIX, SshCarrier, hosts_in
+from ralphloop.lanes.pool import repository_of
+from ralphloop.lanes.run_in_lanes import run_in_lanes
+from ralphloop.loop.open import EndedRun
+from ralphloop.loop.prepare import Setup
+from ralphloop.loop.run import Asks, Sink, Tell, nobody_says_yes
+from ralphloop.proc.threads import StopSignal, in_thread
+from ralphloop.repo.work_tree import Repository
+from ralphloop.text.plain import counted, some
+
+_LOOKS = 15
+_LOOK_S = 1.0
+_LAST_PART = re.compile(r"([A-Za-z0-9._-]+?)(?:\.git)?/*$")
+
+
+async def open_carrier(
+    server: str, section: FleetSection, setup: Setup, repository: str
+) -> Carrier:
+    """Who carries orders to the machines behind that address."""
+    if server.startswith(PREFIX):
+        env = setup.options.env
+        return SshCarrier(hosts_in(server), section.ssh, section.program, env)
+    from ralphloop.fleet.temporal import TemporalCarrier, connect
+
+    client = await connect(server, section, setup.options.env)
+    return TemporalCarrier(client, repository)
+
+
+def remote_of(repo: Repository, section: FleetSection) -> SharedRemote:
+    """The remote that all machines share."""
+    address = repo.git.line("remote", "get-url", section.remote, ok=(0, 2, 128))
+    if not address:
+        raise UsageError(
+            f"machines exchange their work by a git remote, and none is named {section.remote!r}",
+            "git remote add origin URL, which every machine can reach; or set remote under [fleet]",
+        )
+    return SharedRemote(repo, section.remote)
+
+
+def repository_name(repo: Repository, section: FleetSection) -> str:
+    """What workers call this repository: as is set, else the last part of the remote's address."""
+    if section.repository:
+        return section.repository
+    address = repo.git.line("remote", "get-url", section.remote, ok=(0, 2, 128))
+    found = _LAST_PART.search(address)
+    return found[1] if found else "repository"
+
+
+async def run_in_fleet(
+    setup: Setup,
+    server: str,
+    *,
+    stop: StopSignal,
+    sink: Sink,
+    tell: Tell,
+    asks: Asks = nobody_says_yes,
+) -> EndedRun:
+    """A whole run whose starts are made by other machines; everything else is done here."""
+    section = setup.config.fleet
+    repo = repository_of(setup)
+    remote = remote_of(repo, section)
+    if setup.config.agent.context == "resume":
+        raise UsageError(
+            "a conversation stays on its machine, and a fleet has many",
+            'Set context = "fresh" under [agent].',
+        )
+    repository = repository_name(repo, section)
+    carrier = await open_carrier(server, section, setup, repository)
+    try:
+        seats = await _seats(carrier, stop)
+        slots = sum(seat.slots for seat in seats)
+        if not slots and not setup.config.lanes.count:
+            raise UsageError(
+                f"no worker answers at {server} for the repository {repository!r}",
+                f"On a machine: ralph fleet worker --server {server} --repo {repository}=URL",
+            )
+        names = some([seat.name for seat in seats])
+        where = names or "no machine yet"
+        tell(f"{counted(slots, 'slot')} on {where}; work goes there and back by {remote.address}.")
+        count = setup.config.lanes.count or slots
+        lanes = msgspec.structs.replace(setup.config.lanes, count=count)
+        known = msgspec.structs.replace(section, server=server)
+        config = msgspec.structs.replace(setup.config, lanes=lanes, fleet=known)
+        setup = msgspec.structs.replace(setup, config=config)
+        fleet = Fleet(carrier, remote, repository, server)
+        make_lane = partial(FarLane, fleet=fleet)
+        ended = await run_in_lanes(
+            setup, stop=stop, sink=sink, tell=tell, asks=asks, make_lane=make_lane
+        )
+        if ended.told.decision is not ExitDecision.INTERRUPTED:
+            await in_thread(lambda _: _forget(remote, ended.run))
+        return ended
+    finally:
+        await carrier.close()
+
+
+async def _seats(carrier: Carrier, stop: StopSignal) -> list[Seat]:
+    """Who could work; a worker that has just been started takes a moment to be seen."""
+    for _ in range(_LOOKS):
+        seats = await carrier.seats()
+        if seats or stop.requested:
+            return seats
+        await asyncio.sleep(_LOOK_S)
+    return []
+
+
+def _forget(remote: SharedRemote, run: str) -> None:
+    """Take the orders and reports of a run that is over from the remote, if that answers."""
+    try:
+        refs = remote.listed(f"refs/ralph/*/{run}/*")
+    except RalphError:
+        return  # they are in nobody's way
+    if refs:
+        remote.forget(refs)

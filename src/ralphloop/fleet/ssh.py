@@ -1,0 +1,135 @@
+"""A fleet without a server: a pipe through ssh to a hand on each machine.
+
+The machines are chosen here, one order at a time for each.  The end of the pipe ends the agent
+there, so an order never outlives the run that gave it away; what its hand could still report lies
+on the shared remote.
+"""
+
+import asyncio
+import shlex
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+
+from ralphloop.fleet.carrier import Delivery, Hear, How, Seat, ended_by
+from ralphloop.fleet.pipe import HandPipe
+from ralphloop.fleet.values import Beat, Ticket, Word
+from ralphloop.proc.threads import StopSignal
+from ralphloop.text.plain import some
+
+PREFIX = "ssh:"
+_STOPPING_S = 15.0
+
+
+class SshCarrier:
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        ssh: Sequence[str],
+        program: Sequence[str],
+        env: Mapping[str, str],
+    ) -> None:
+        self._hosts = list(dict.fromkeys(hosts))
+        self._ssh = ssh
+        self._program = program
+        self._env = env
+        self._idle = list(self._hosts)
+        self._is_free = asyncio.Condition()
+        self._working: dict[str, str] = {}
+
+    async def seats(self) -> list[Seat]:
+        """The machines that were named; none of them is asked."""
+        return [Seat(name=host, works_on=_one(self._working.get(host))) for host in self._hosts]
+
+    async def carry(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
+        """Give the order to the first machine that takes it: who refuses has started nothing."""
+        refusals = dict[str, str]()
+        while True:
+            host = await self._take(ticket, stop, refusals)
+            if not host:
+                return Delivery(how="lost", words=stop.reason or "stopped")
+            self._working[host] = ticket.id
+            try:
+                delivery = await self._carry_to(host, ticket, hear, stop)
+            finally:
+                self._working.pop(host, None)
+                async with self._is_free:
+                    self._idle.append(host)
+                    self._is_free.notify_all()
+            if delivery.how != "refused":
+                return delivery
+            refusals[host] = delivery.words
+            if ticket.machine or len(refusals) == len(self._hosts):
+                return Delivery(how="refused", words="; ".join(refusals.values()))
+
+    async def take_up(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
+        """What was given away ended with the pipe; perhaps it has reported."""
+        return Delivery(how="lost", words="the connection ended with the run that had made it")
+
+    async def close(self) -> None:
+        """Every pipe has ended with its order."""
+
+    async def _take(self, ticket: Ticket, stop: StopSignal, but: Container[str]) -> str:
+        """A machine that is free and has not refused; empty where a stop came first."""
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            while not stop.requested:
+                async with self._is_free:
+                    fit = [it for it in self._idle if ticket.machine in ("", it) and it not in but]
+                    if fit:
+                        self._idle.remove(fit[0])
+                        return fit[0]
+                    waiting = asyncio.create_task(self._is_free.wait())
+                    await asyncio.wait({waiting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+                    if not waiting.done():
+                        waiting.cancel()
+                        await asyncio.gather(waiting, return_exceptions=True)
+            return ""
+        finally:
+            stopped.cancel()
+
+    async def _carry_to(self, host: str, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
+        words = shlex.join([*self._program, "fleet", "hand", "--name", host])
+        try:
+            pipe = HandPipe([*self._ssh, host, words], self._env, Path.cwd())
+        except OSError as error:
+            return Delivery(how="refused", words=f"{self._ssh[0]} cannot be started: {error}")
+        hear(Beat(machine=host))
+        held = asyncio.create_task(pipe.hold(ticket, hear))
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({held, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not held.done():
+                await pipe.say(Word(stop=stop.reason or "stopped"))
+                await asyncio.wait({held}, timeout=_STOPPING_S)
+            if not held.done():
+                words = f"{host} did not answer within {_STOPPING_S:.0f} s of being stopped"
+                return Delivery(how="lost", beat=pipe.beat, words=words)
+            beat = held.result()
+            if beat.is_last:
+                return ended_by(beat)
+            said = pipe.said()
+            heard = f": {said.splitlines()[-1]}" if said else ""
+            words = f"the connection to {host} ended{heard}"
+            # A hand that has not said a word has not begun.
+            how: How = "lost" if beat.machine else "refused"
+            return Delivery(how=how, beat=beat, words=words)
+        finally:
+            for task in (held, stopped):
+                task.cancel()
+            await asyncio.gather(held, stopped, return_exceptions=True)
+            pipe.close()
+
+
+def _one(ticket: str | None) -> tuple[str, ...]:
+    return (ticket,) if ticket else ()
+
+
+def hosts_in(server: str) -> list[str]:
+    """The machines of `ssh:host1,host2`."""
+    from ralphloop.errors import InputError
+
+    hosts = [name.strip() for name in server.removeprefix(PREFIX).split(",")]
+    wrong = [name for name in hosts if not name or name.startswith("-") or " " in name]
+    if wrong:
+        raise InputError(f"{some(wrong) or server!r} is no machine", "Such as ssh:host1,host2")
+    return hosts

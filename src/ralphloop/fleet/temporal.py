@@ -1,0 +1,293 @@
+"""Temporal as the carrier: an order is a standalone activity.
+
+Its id is that of the order and is never taken twice, it is attempted once, and heartbeats keep it
+alive.  There is no workflow: the journal of the run is the truth, and outlives the run.  Who is
+there is read from the pollers of a queue, whose identity says what a machine has.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import (
+    ActivityExecutionDescription,
+    ActivityExecutionStatus,
+    ActivityFailureError,
+    ActivityHandle,
+    Client,
+)
+from temporalio.common import ActivityIDReusePolicy, RetryPolicy
+from temporalio.exceptions import ActivityAlreadyStartedError, ApplicationError
+from temporalio.exceptions import TimeoutError as TimedOut
+from temporalio.service import RPCError, RPCStatusCode, TLSConfig
+
+from ralphloop.config.model import FleetSection
+from ralphloop.core import Value
+from ralphloop.errors import AgentUnavailable, InputError
+from ralphloop.fleet.carrier import Delivery, Hear, Seat, ended_by
+from ralphloop.fleet.values import Beat, Ticket
+from ralphloop.proc.threads import StopSignal
+
+CARRY = "ralph.carry"
+DRAIN = "ralph.drain"
+MOST_LABELS = 4
+_MORE = 1 / 3  # of the lease: the server gives a machine up later than its hand stops the agent
+_LOOK_S = 2.0
+_RPC = timedelta(seconds=10)
+_STOPPING_S = 15.0
+_MOST_KEPT = 200
+_PASSING = {
+    RPCStatusCode.UNAVAILABLE,
+    RPCStatusCode.DEADLINE_EXCEEDED,
+    RPCStatusCode.CANCELLED,
+    RPCStatusCode.UNKNOWN,
+    RPCStatusCode.INTERNAL,
+    RPCStatusCode.RESOURCE_EXHAUSTED,
+    RPCStatusCode.ABORTED,
+}
+
+
+class Identity(Value, kw_only=True):
+    """What a worker says of its machine with every poll."""
+
+    name: str
+    slots: int = 1
+    version: str = ""
+    labels: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+
+
+async def connect(server: str, section: FleetSection, env: Mapping[str, str]) -> Client:
+    """A client of that server, with the certificates and the key of the settings."""
+    tls: bool | TLSConfig = section.tls
+    if section.tls_ca or section.tls_cert:
+        tls = TLSConfig(
+            server_root_ca_cert=_read(section.tls_ca, "fleet.tls_ca"),
+            client_cert=_read(section.tls_cert, "fleet.tls_cert"),
+            client_private_key=_read(section.tls_key, "fleet.tls_key"),
+        )
+    key = None
+    if section.api_key:
+        key = env.get(section.api_key)
+        if not key:
+            raise InputError(f"the variable {section.api_key} is not set", place="fleet.api_key")
+    try:
+        return await Client.connect(server, namespace=section.namespace, tls=tls, api_key=key)
+    except (RuntimeError, RPCError, ValueError) as error:  # what its client raises for all of it
+        raise AgentUnavailable(
+            f"no Temporal server answers at {server}: {str(error)[:300]}",
+            "Start one: ralph fleet up; or see docs/guides/fleet.md",
+        ) from None
+
+
+def _read(path: str, place: str) -> bytes | None:
+    if not path:
+        return None
+    try:
+        return Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}", place=place) from None
+
+
+def queue_of(repository: str, labels: tuple[str, ...] = ()) -> str:
+    """Where orders of a repository wait for a machine that has these labels."""
+    return f"ralph:{repository}" + (f":{'+'.join(sorted(labels))}" if labels else "")
+
+
+def queues_of(repository: str, labels: tuple[str, ...]) -> list[str]:
+    """Every queue that a machine with these labels serves."""
+    if len(labels) > MOST_LABELS:
+        raise InputError(f"more than {MOST_LABELS} labels", "Name what stories ask for.")
+    sets = (some for size in range(len(labels) + 1) for some in combinations(sorted(labels), size))
+    return [queue_of(repository, some) for some in sets]
+
+
+def own_queue(machine: str) -> str:
+    """Where orders wait that only this machine can work off."""
+    return f"ralph@{machine}"
+
+
+def last_beat(description: ActivityExecutionDescription) -> Beat | None:
+    """The newest sign of life that the server knows."""
+    details = description.raw_info.heartbeat_details.payloads
+    if not details:
+        return None
+    with suppress(msgspec.DecodeError):
+        return msgspec.json.decode(msgspec.json.decode(details[0].data, type=str), type=Beat)
+    return None
+
+
+class TemporalCarrier:
+    def __init__(self, client: Client, repository: str) -> None:
+        self._client = client
+        self._repository = repository
+
+    async def seats(self) -> list[Seat]:
+        return await seats_at(self._client, queue_of(self._repository))
+
+    async def carry(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
+        queue = queue_of(self._repository, ticket.labels)
+        if ticket.machine:
+            queue = own_queue(ticket.machine)
+        lease = timedelta(seconds=ticket.lease_s * (1 + _MORE))
+        while True:
+            try:
+                handle: ActivityHandle[str] = await self._client.start_activity(
+                    CARRY,
+                    msgspec.json.encode(ticket).decode(),
+                    id=ticket.id,
+                    task_queue=queue,
+                    result_type=str,
+                    start_to_close_timeout=timedelta(seconds=ticket.most_s),
+                    # Who alone could answer may be gone.
+                    schedule_to_start_timeout=lease if ticket.machine else None,
+                    heartbeat_timeout=lease,
+                    id_reuse_policy=ActivityIDReusePolicy.REJECT_DUPLICATE,
+                    retry_policy=RetryPolicy(maximum_attempts=1),
+                    rpc_timeout=_RPC,
+                )
+                break
+            except ActivityAlreadyStartedError:  # an answer of the server that got lost
+                handle = self._client.get_activity_handle(ticket.id, result_type=str)
+                break
+            except RPCError as error:
+                if error.status not in _PASSING:
+                    words = f"the server took no order: {error.message[:300]}"
+                    return Delivery(how="refused", words=words)
+            if stop.requested:
+                return Delivery(how="lost", words=stop.reason)
+            await _pause(stop)
+        return await self._wait(handle, hear, stop)
+
+    async def take_up(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
+        handle = self._client.get_activity_handle(ticket.id, result_type=str)
+        return await self._wait(handle, hear, stop)
+
+    async def close(self) -> None:
+        """The client goes with the process."""
+
+    async def _wait(self, handle: ActivityHandle[str], hear: Hear, stop: StopSignal) -> Delivery:
+        """Look at an order until it has ended; a server that is away for a while is waited for."""
+        heard = Beat()
+        asked_at: float | None = None
+        while True:
+            try:
+                seen = await handle.describe(include_heartbeat_details=True, rpc_timeout=_RPC)
+                if (beat := last_beat(seen)) is not None and beat != heard:
+                    heard = beat
+                    hear(beat)
+                if seen.status is not ActivityExecutionStatus.RUNNING:
+                    return await _ended(handle, heard)
+                if stop.requested and asked_at is None:
+                    await handle.cancel(reason=stop.reason or "stopped", rpc_timeout=_RPC)
+                    asked_at = time.monotonic()
+            except RPCError as error:
+                if error.status is RPCStatusCode.NOT_FOUND:
+                    words = "the server knows nothing of the order"
+                    return Delivery(how="lost", beat=heard, words=words)
+                if error.status not in _PASSING:
+                    raise AgentUnavailable(f"Temporal: {error.message[:300]}") from None
+                if stop.requested and asked_at is None:
+                    asked_at = time.monotonic()
+            if asked_at is not None and time.monotonic() - asked_at > _STOPPING_S:
+                where = heard.machine or "a machine"
+                words = f"{where} did not answer within {_STOPPING_S:.0f} s of being stopped"
+                return Delivery(how="lost", beat=heard, words=words)
+            await _pause(stop, least_s=0.5 if asked_at is not None else 0.0)
+
+
+async def _pause(stop: StopSignal, least_s: float = 0.0) -> None:
+    """A moment; shorter where somebody stops the run."""
+    if least_s:
+        await asyncio.sleep(least_s)
+        return
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), _LOOK_S)
+
+
+async def _ended(handle: ActivityHandle[str], heard: Beat) -> Delivery:
+    """How an activity that is closed has ended."""
+    try:
+        said = await handle.result(rpc_timeout=_RPC)
+        return ended_by(msgspec.json.decode(said, type=Beat))
+    except ActivityFailureError as failed:
+        return Delivery(how="lost", beat=heard, words=_why(failed, heard))
+
+
+def _why(failed: ActivityFailureError, heard: Beat) -> str:
+    where = heard.machine or "a machine"
+    cause = failed.cause
+    if isinstance(cause, TimedOut):
+        return f"{where} was not heard of any more"
+    if isinstance(cause, ApplicationError):
+        return f"{where}: {cause.message[:300]}"
+    return f"{where} gave it up: {str(cause)[:300]}"
+
+
+async def seats_at(client: Client, queue: str) -> list[Seat]:
+    """The machines that poll a queue, and what each works on."""
+    request = DescribeTaskQueueRequest(
+        namespace=client.namespace,
+        task_queue=TaskQueue(name=queue),
+        task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+    )
+    answer = await client.workflow_service.describe_task_queue(request, timeout=_RPC)
+    works = await _works_on(client)
+    found = dict[str, Seat]()
+    for poller in answer.pollers:
+        try:
+            who = msgspec.json.decode(poller.identity, type=Identity)
+        except msgspec.DecodeError:
+            continue  # somebody else's worker
+        since = max(0.0, time.time() - poller.last_access_time.ToSeconds())
+        found[who.name] = Seat(
+            name=who.name,
+            slots=who.slots,
+            version=who.version,
+            labels=who.labels,
+            agents=who.agents,
+            heard=min(since, getattr(found.get(who.name), "heard", None) or since),
+            works_on=tuple(works.get(who.name, ())),
+        )
+    return sorted(found.values(), key=lambda seat: seat.name)
+
+
+async def _works_on(client: Client) -> dict[str, list[str]]:
+    """The orders that are under way, by machine, as far as the server's list has them."""
+    found = dict[str, list[str]]()
+    seen = 0
+    query = f"ActivityType = '{CARRY}' AND ExecutionStatus = 'Running'"
+    with suppress(RPCError):  # a list for people: without it the machines are still shown
+        running: Any = client.list_activities(query)
+        async for one in running:
+            seen += 1
+            if seen > _MOST_KEPT:
+                break
+            handle = client.get_activity_handle(one.activity_id)
+            details = await handle.describe(include_heartbeat_details=True, rpc_timeout=_RPC)
+            beat = last_beat(details)
+            if beat is not None and beat.machine:
+                found.setdefault(beat.machine, []).append(f"{one.activity_id} ({beat.phase})")
+    return found
+
+
+async def ask_to_drain(client: Client, machine: str) -> None:
+    """Have a machine take no more orders, and go once it has worked off what it has."""
+    await client.start_activity(
+        DRAIN,
+        id=f"drain-{machine}-{time.time_ns()}",
+        task_queue=own_queue(machine),
+        start_to_close_timeout=_RPC,
+        schedule_to_start_timeout=_RPC,
+        retry_policy=RetryPolicy(maximum_attempts=1),
+        rpc_timeout=_RPC,
+    )
