@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.lanes.meanwhile import names_it
+from ralphloop.lanes.checkout_watch import names_it
+from tests import sentences
 from tests.kill_points import to_be_killed_at
 from tests.lanes.yards import prompt, starts, stories_of, yard
 
@@ -89,7 +90,7 @@ def test_an_escape_is_known_after_a_crash(tmp_path: Path, deed: str) -> None:
     assert done.code == 0, done.text
     assert "a: the agent left its lane" in done.text
     assert starts(box, "a") == 2
-    assert "left its lane" in prompt(box, "a", 2)
+    assert sentences.LEFT_LANE in prompt(box, "a", 2)
 
 
 def test_a_person_who_works_on_after_a_crash_is_no_escaped_agent(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_a_person_who_works_on_after_a_crash_is_no_escaped_agent(tmp_path: Path)
     (box.root / "base.txt").write_text("mine, again")
     done = box.run("--continue")
     assert done.code == 0, done.text
-    assert "left its lane" not in done.text
+    assert sentences.LEFT_LANE not in done.text
     assert starts(box, "a") == 1
 
 

@@ -51,7 +51,7 @@ def twenty() -> list[dict[str, Any]]:
     return found
 
 
-def night(tmp_path: Path, *words: str) -> Sandbox:
+def night(tmp_path: Path, *words: str, env: dict[str, str] | None = None) -> Sandbox:
     """The same project and agents, run to the end."""
     tmp_path.mkdir()
     check = tmp_path / "check.py"
@@ -67,7 +67,7 @@ def night(tmp_path: Path, *words: str) -> Sandbox:
         limits=limits,
     )
     box.git("branch", "other")
-    done = box.run(*words, timeout=400)
+    done = box.run(*words, env=env, timeout=400)
     assert done.code == 4, done.text
     return box
 
@@ -80,15 +80,14 @@ def left_behind(box: Sandbox) -> dict[str, Any]:
         run = journal.latest_run()
         assert run is not None
         states = journal.story_states(run.id).items()
-    grades = {name: (one.standing, one.grade) for name, one in states}
+    grades = {name: (one.standing, one.proof.grade) for name, one in states}
     apart = ("progress.txt", "ralph.toml")  # entries come in the order of landing
     files = [line for line in tree if not line.endswith(apart)]
     return {"files": files, "marks": marks, "grades": grades, "dirty": box.git("status", "-s")}
 
 
-def test_twenty_stories_in_four_lanes_are_as_if_one_after_the_other(tmp_path: Path) -> None:
-    """Dependencies, collisions, a flaky check, a stuck story and one agent that left its lane."""
-    lanes, plain = night(tmp_path / "l", "--lanes", "4"), night(tmp_path / "p")
+def assert_as_one_after_the_other(lanes: Sandbox, plain: Sandbox) -> None:
+    """The same files, marks and grades; more starts only where a story met another one."""
     found, wanted = left_behind(lanes), left_behind(plain)
     assert found["marks"] == wanted["marks"]
     assert found["grades"] == wanted["grades"]
@@ -104,3 +103,12 @@ def test_twenty_stories_in_four_lanes_are_as_if_one_after_the_other(tmp_path: Pa
     ]
     assert set(back) <= {5, 8, 13, *range(0, 20, 3)}, back  # more starts only after a conflict
     assert lanes.leftovers() == []
+
+
+def test_twenty_stories_in_four_lanes_are_as_if_one_after_the_other(tmp_path: Path) -> None:
+    """Dependencies, collisions, a flaky check, a stuck story and one agent that left its lane; the
+    same where three are judged at once."""
+    plain = night(tmp_path / "p")
+    assert_as_one_after_the_other(night(tmp_path / "l", "--lanes", "4"), plain)
+    train = {"RALPH_LANES_TRAIN": "3"}
+    assert_as_one_after_the_other(night(tmp_path / "t", "--lanes", "4", env=train), plain)

@@ -12,6 +12,7 @@ import pytest
 from tests.lanes.yards import starts, stories_of, yard
 from tests.loop.fake_git import FakeGit
 from tests.loop.projects import Done, Sandbox
+from tests.tables import every
 
 AGENT = 'write(f"{STORY}.txt"); done()'
 PATIENT = '[git]\npatience = "30s"\n'
@@ -36,7 +37,7 @@ def assert_all_is_landed(box: Sandbox, done: Done) -> None:
 
 
 @pytest.mark.parametrize("works", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("command", WRITING)
+@pytest.mark.parametrize("command", every(2, WRITING))
 def test_a_git_that_is_killed_once_is_asked_again(
     tmp_path: Path, command: str, works: bool
 ) -> None:
@@ -59,7 +60,7 @@ def test_also_in_the_middle_of_the_run(tmp_path: Path, command: str, nth: int) -
     assert_all_is_landed(box, box.run("--lanes", "2"))
 
 
-@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("command", every(2, READING))
 def test_a_git_that_only_reads_is_asked_again_at_once(tmp_path: Path, command: str) -> None:
     """Nobody hears of it."""
     box = yard(tmp_path, AGENT, stories=stories_of("A", "B"), toml=PATIENT)

@@ -45,8 +45,9 @@ JOURNAL = [
     "journal.mark_applied.committed",
 ]
 EFFECTS = [point for point in EFFECT_POINTS if "set_aside" not in point]
-# A night in which nobody edits anything; those of edits are in test_edited.
-LANES = [point for point in LANE_POINTS if not point.startswith("edited.")]
+# A night in which nobody edits anything; those of edits are in test_edited, of trains in
+# test_kill_train.
+LANES = [point for point in LANE_POINTS if not point.startswith(("edited.", "train."))]
 FIRST = [*LANES, *EFFECTS, *JOURNAL]
 ONCE = ("lane.added", "journal.begin_run.committed")  # passed only before a run goes on
 KILLS_A_NIGHT = 3

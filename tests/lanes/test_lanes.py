@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 
+from tests import sentences
 from tests.kill_points import to_be_killed_at
 from tests.lanes.yards import prompt, starts, stories_of, yard
 from tests.loop.projects import Sandbox, story
@@ -206,7 +207,7 @@ if START == 1:
     first, second = done.events("iteration_finished")
     assert not first["passed"]
     assert second["passed"]
-    assert "left its lane" in prompt(box, "a", 2)
+    assert sentences.LEFT_LANE in prompt(box, "a", 2)
 
 
 def test_a_person_who_commits_meanwhile_is_no_escaped_agent(tmp_path: Path) -> None:

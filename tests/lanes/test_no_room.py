@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import sentences
 from tests.lanes.yards import starts, stories_of, yard
 from tests.loop.projects import Done, Sandbox
 from tests.loop.test_bad_surroundings import MEGABYTE, small_disk
@@ -100,8 +101,8 @@ def test_a_run_that_is_held_can_be_stopped_and_goes_on_later(
     box = project(small_disk, tmp_path, str(150 * MEGABYTE), "red")
     done = box.run("--lanes", "1", "--json", "--max-time", "4s")
     assert done.code == 3, done.text
-    assert "MB are free" in done.out
-    assert "ralph run --continue" in json.dumps(done.events("run_finished"))
+    assert sentences.DISK_LOW in done.out
+    assert sentences.GO_ON in json.dumps(done.events("run_finished"))
     assert box.subjects() == ["start"]
     (small_disk / "filler").unlink()
     done = box.run("--continue", "--max-time", "100s")

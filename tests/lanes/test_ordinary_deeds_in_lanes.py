@@ -15,6 +15,7 @@ import pytest
 
 from ralphloop.core.run_state import StoryState
 from ralphloop.journal.queries import JournalReader
+from tests import sentences
 from tests.lanes.yards import starts, stories_of, yard
 from tests.loop.projects import Sandbox, story
 from tests.ordinary_deeds import DEEDS, OURS, PRELUDE, Deed, Entry, add_submodules, committed
@@ -92,7 +93,10 @@ def test_what_an_honest_agent_does_lands_from_a_lane(tmp_path: Path, rows: list[
         assert below(found, name) == row.expected, row.name
         assert starts(box, name) == 1, row.name
         ended = states(box)[name]
-        assert (ended.grade == "needs review") == bool(row.left_out), (row.name, ended)
+        assert (ended.proof.grade == sentences.NEEDS_REVIEW) == bool(row.left_out), (
+            row.name,
+            ended,
+        )
         for words in row.said:
             assert words in done.text + ended.reason, row.name
         for path in row.left_out:
@@ -147,7 +151,7 @@ done()
     assert done.code == 0, done.text
     assert starts(box, "a") == 2, done.text
     ended = states(box)["a"]
-    assert ended.grade == "needs review"
+    assert ended.proof.grade == sentences.NEEDS_REVIEW
     assert "not committed: sub (a submodule with uncommitted changes)" in ended.reason
     assert box.ralph("lanes", "clean").code == 0
     refs = box.git("-C", "sub", "for-each-ref", "--format=%(refname)", "refs/ralph").splitlines()
@@ -177,7 +181,7 @@ done()
     assert "160000" not in box.git("ls-tree", "-r", "HEAD")
     for name in "ab":
         ended = states(box)[name]
-        assert ended.grade == "needs review", ended
+        assert ended.proof.grade == sentences.NEEDS_REVIEW, ended
         assert f"made by {name}" in ended.reason
     cleaned = box.ralph("lanes", "clean")
     assert cleaned.code == 0, cleaned.text
@@ -203,7 +207,7 @@ def test_what_no_commit_should_hold_ends_as_in_the_checkout(tmp_path: Path) -> N
         found[words] = states(box)
     for name, one in found[()].items():
         other = found["--lanes", "2"][name]
-        assert other.grade == one.grade, (one, other)
+        assert other.proof.grade == one.proof.grade, (one, other)
         # What a commit left out stays in the checkout, and is said of the stories after it as well.
         assert set(other.reason.partition("; what was not")[0].split("; ")) <= set(
             one.reason.split("; ")

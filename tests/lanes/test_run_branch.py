@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import sentences
 from tests.kill_points import to_be_killed_at
 from tests.lanes.yards import landed_once, run_branch, starts, stories_of, yard
 from tests.loop.projects import story
@@ -94,8 +95,8 @@ esac; true"""
     done = box.run("--lanes", "2")
     assert done.code == 0, done.text
     assert (box.state / "did").exists()
-    assert "by a person" in done.text
-    assert box.subjects() == ["start", "a: Do a", "by a person", "b: Do b", "c: Do c"]
+    assert sentences.BY_A_PERSON in done.text
+    assert box.subjects() == ["start", "a: Do a", sentences.BY_A_PERSON, "b: Do b", "c: Do c"]
     landed_once(box, "main", "a", "b", "c", others=1)
     assert [starts(box, name) for name in "abc"] == [1, 1, 1]
 
@@ -115,7 +116,7 @@ def test_a_commit_in_the_last_moment_loses_nothing(tmp_path: Path) -> None:
     assert done.code == 0, done.text
     assert [starts(box, name) for name in "abc"] == [1, 1, 1]
     first = run_branch(box, 0)
-    assert box.git("log", "-1", "--format=%s", first) == "by a person"
+    assert box.git("log", "-1", "--format=%s", first) == sentences.BY_A_PERSON
     assert first in done.text
     landed_once(box, "main", "a", "b", "c")
 

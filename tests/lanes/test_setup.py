@@ -134,3 +134,49 @@ def test_what_is_no_longer_to_be_copied_goes(tmp_path: Path) -> None:
     done = box.run("--lanes", "1")
     assert done.code == 0, done.text
     assert not (lane / ".venv").exists()
+
+
+def tool_of_the_checkout(box: Sandbox) -> None:
+    """A program that a check needs and git does not have."""
+    tool = box.root / "tools" / "check"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\nexit 0\n")
+    tool.chmod(0o755)
+
+
+def test_a_first_start_says_what_a_lane_lacks_and_goes_on_once_that_is_written(
+    tmp_path: Path,
+) -> None:
+    """`--dry-run`, `doctor` and the run itself name it with what to write; copied, it is there, and
+    while a tree is made ready that is said."""
+    files = {".gitignore": ".ralph*\ntools/\n"}
+    checks = [["tools/check"]]
+    toml = "[lanes]\ncopy = []\n"
+    box = yard(tmp_path, HONEST, stories=stories_of("a"), checks=checks, files=files, toml=toml)
+    tool_of_the_checkout(box)
+    lacking = "tools is not in git, and tools/check needs it"
+    write = 'write [lanes] copy = ["tools"] in ralph.toml'
+    planned = box.ralph("run", "--lanes", "2", "--dry-run").out
+    assert f"in a lane: {lacking}: {write}" in planned
+    first = box.run("--lanes", "1")
+    assert first.code == 66, first.text
+    assert lacking in " ".join(first.err.split())
+    assert f"next: {write}" in " ".join(first.err.split())
+    settings(box, "copy = []", 'copy = ["tools"]\nsetup = [["sh", "-c", "echo made > made.txt"]]')
+    assert lacking not in box.ralph("run", "--lanes", "2", "--dry-run").out
+    done = box.run("--lanes", "1")
+    assert done.code == 0, done.text
+    assert "lane 1 is made ready: copy tools; sh -c" in done.text
+    assert "lane 1 is ready after" in done.text
+
+
+def test_a_changed_setup_takes_effect(tmp_path: Path) -> None:
+    """The trees that were ready are made ready anew, and that is said."""
+    toml = '[lanes]\nsetup = [["sh", "-c", "echo one >> $TEST_STATE/served"]]\n'
+    box = yard(tmp_path, HONEST, stories=stories_of("a", "b"), toml=toml)
+    assert box.run("--lanes", "1", "--max-iterations", "1").code == 3
+    settings(box, "echo one", "echo two")
+    done = box.run("--lanes", "1")
+    assert done.code == 0, done.text
+    assert (box.state / "served").read_text().split() == ["one", "one", "two", "two"]
+    assert done.text.count("is made ready: sh -c 'echo two") == 2

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ralphloop.core.run_state import Book
+from ralphloop.core.run_state import LanesState
 from ralphloop.repo.work_tree import Repository, project_prefix
 
 LANDED = "refs/ralph/landed/"
@@ -82,7 +82,7 @@ def who_stands_on(repo: Repository, branch: str) -> Path | None:
     return None
 
 
-def holds_what_landed(repo: Repository, book: Book) -> str:
+def holds_what_landed(repo: Repository, book: LanesState) -> str:
     """A name for all that landed: the run's branch, or our ref where that was moved elsewhere."""
     kept = repo.commit_of(book.kept_at) if book.kept_at else ""
     tip = repo.commit_of(f"refs/heads/{book.branch}")

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 
 from ralphloop.core.merging import Conflict, ConflictKind
 from ralphloop.repo.git import printable
-from ralphloop.text.plain import counted
+from ralphloop.text.plain import counted, some
 
 _MOST_TOLD = 20
+_MOST_JOINED = 5
 _WITH_MARKERS = {
     ConflictKind.TEXT: "{path}: both sides changed the same lines.",
     ConflictKind.ADDED_LINES: (
-        "{path}: both sides added lines at the same place. Mostly both are wanted, one after the"
-        " other."
+        "{path}: both sides added lines at the same place, some of them the same. Mostly both are"
+        " wanted, one after the other, and what is the same once."
     ),
     ConflictKind.BOTH_ADDED: "{path}: both sides added this file, each with its own content.",
 }
@@ -69,8 +70,8 @@ _WITHOUT = {
 def told(conflicts: Sequence[Conflict], work: str) -> str:
     """What the agent has to do about them; `work` names the commit of what it had done."""
     many = counted(len(conflicts), "path", "is")
-    lines = [f"Your work was put on top of that, and {many} in conflict."]
-    lines.append(f"All of your work as it was: git diff {work}~ {work}")
+    lines = [f"The work on this story was put on top of what has landed, and {many} in conflict."]
+    lines.append(f"All of that work as it was: git diff {work}~ {work}")
     with_markers = [it for it in conflicts if it.kind.has_markers]
     if with_markers:
         lines.append(
@@ -113,6 +114,17 @@ def words_of(conflict: Conflict, work: str) -> str:
 def names(conflicts: Sequence[Conflict]) -> list[str]:
     """The paths, each once."""
     return list(dict.fromkeys(_text(it.path) for it in conflicts))
+
+
+def joined_words(paths: Sequence[bytes]) -> str:
+    """That lines of both sides were taken where both only added some; empty where none were."""
+    if not paths:
+        return ""
+    where = some([_text(path) for path in paths], _MOST_JOINED)
+    return (
+        f"in {where} both this story and what landed added lines at one place: both were taken,"
+        " this story's after those that had landed"
+    )
 
 
 def given_up(conflict: Conflict, work: str) -> str:

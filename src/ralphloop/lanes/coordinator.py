@@ -8,18 +8,21 @@ circuit) the others know.  A decision to end lets those in flight end their iter
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from ralphloop.core.events import Landing, Waiting
 from ralphloop.core.model import Decision, ExitDecision, Story, StoryList
-from ralphloop.core.planning import IDLE, Plan, assign, room_for
+from ralphloop.core.planning import IDLE, room_for, who_starts
 from ralphloop.core.policy import HOUR, reached
 from ralphloop.errors import GitDisturbed, InputError, RalphError
 from ralphloop.lanes.branch import keep_up
-from ralphloop.lanes.landing import land_iteration, stopped
-from ralphloop.lanes.meanwhile import Edits, watch
+from ralphloop.lanes.checkout_watch import Edits, report_work_outside, watch
+from ralphloop.lanes.found_stories import take_in_found
+from ralphloop.lanes.landing import Foresight, land_iteration, leave_for_later
+from ralphloop.lanes.pool import Lane, LanePool, mend_landing, mend_lane, take_up
 from ralphloop.lanes.stash import hear_of_stashes
-from ralphloop.lanes.yard import Lane, Yard, mend_landing, mend_lane, take_up
+from ralphloop.lanes.train import Train
 from ralphloop.loop.agent import run_agent
 from ralphloop.loop.begin import Round, begin
 from ralphloop.loop.judging import Judgement, judge
@@ -33,14 +36,13 @@ from ralphloop.loop.loop import (
 )
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import Run
-from ralphloop.loop.steadily import Disturbance, steadily
+from ralphloop.loop.steadily import Disturbance
 from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
-from ralphloop.proc.threads import short
 from ralphloop.repo.preflight import no_room
 
-_NO_ROOM_S = 5.0
+_NO_SPACE_S = 5.0
 _MOST_MENDS = 50
-_ROOM_HELPS = "it goes on by itself once there is room"
+_SPACE_HELPS = "it goes on by itself once there is room"
 _T = TypeVar("_T")
 
 
@@ -51,22 +53,22 @@ class _Over(Exception):
         self.decision = decision
 
 
-def keeps_to_its_share(run: Run) -> bool:
+def keeps_to_its_budget(run: Run) -> bool:
     """Whether every agent can be told how much money it may spend."""
     return all(worker.agent.name == "claude" for worker in run.setup.workers)
 
 
 class Coordinator:
-    def __init__(self, yard: Yard) -> None:
-        self.yard = yard
-        self._run = yard.run
-        self._landing = yard.workspace
-        self._queue = asyncio.Lock()  # the landing tree: first come, first landed
-        self._queued = 0
+    def __init__(self, pool: LanePool) -> None:
+        self.pool = pool
+        self._run = pool.run
+        self._landing = pool.workspace
+        self._train = Train(pool)  # first come, first landed
+        self._queue = asyncio.Lock()  # the landing tree
         self._tasks: dict[asyncio.Task[Decision | None], Lane] = {}
         self._outage: Judgement | None = None  # a start that came to nothing, to be waited for
         self._stories: StoryList | None = None
-        self._edits = Edits(yard)
+        self._edits = Edits(pool)
         self._met_full = 0  # how often the disk was found to be full
         self._lands: Lane | None = None  # whose story is in the landing tree now
         self._mends = 0  # how often a tree had to be made again
@@ -78,14 +80,16 @@ class Coordinator:
                 if end is None:
                     end = await self._next()
                 if not self._tasks:
-                    mend_landing(self.yard)
-                    if (named := final_decision(self._run, self._landing, end or IDLE)) is not IDLE:
+                    mend_landing(self.pool)
+                    named = final_decision(self._run, self._landing, end or IDLE)
+                    if named is not IDLE:
                         return named
                     continue  # a story turned out to be open
                 done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     self._tasks.pop(task).busy = ""
-                end = next((decision for task in done if (decision := task.result())), end)
+                decisions = [task.result() for task in done]
+                end = next(filter(None, decisions), end)
         finally:
             if self._tasks:  # an error of one lane: the others end with their iteration
                 self._run.stop.request("another lane met an error")
@@ -94,31 +98,36 @@ class Coordinator:
 
     async def _next(self) -> Decision | None:
         """Start what can start; held where what comes before that cannot be written down."""
+        while True:
+            try:
+                return await self._undisturbed(self._start_what_can)
+            except RalphError as error:
+                if not (full := self._lack_of_space(error)):
+                    raise
+            if decision := await self._hold_for_space(full):
+                return decision
+
+    async def _undisturbed(self, steps: Callable[[], Awaitable[_T]]) -> _T:
+        """Take steps until git was left in peace; raises what stays."""
         disturbance = Disturbance(self._run)
         try:
             while True:
                 try:
-                    return await self._started()
+                    return await steps()
                 except GitDisturbed as error:
                     disturbed = error
-                except RalphError as error:
-                    if not (full := self._no_room(error)):
-                        raise
-                    if decision := await self._held(full):
-                        return decision
-                    continue
                 await disturbance.sit_out(disturbed)
         finally:
             disturbance.over()
 
-    async def _started(self) -> Decision | None:
+    async def _start_what_can(self) -> Decision | None:
         """Start what can start; a decision where nothing is to start any more."""
         if decision := await self._before():
             return decision
-        while (stories := self._listed()) is None:
+        while (stories := self._read_stories()) is None:
             if decision := await hold(self._run, self._landing, "the story file cannot be read"):
                 return decision
-        for story in self.plan(stories).starts:
+        for story in self._next_starts(stories):
             lane = await asyncio.to_thread(self._free_lane, story.id)
             lane.busy = story.id
             self._tasks[asyncio.create_task(self._work(lane, story))] = lane
@@ -131,8 +140,8 @@ class Coordinator:
         run.beat()
         handle_requests(run, workspace)
         if not self._queue.locked():  # what lands now looks for itself
-            mend_landing(self.yard)
-            keep_up(self.yard)
+            mend_landing(self.pool)
+            keep_up(self.pool)
         while True:
             cool_down_circuit(run)
             if decision := reason_to_stop(run, workspace) or await wait_if_needed(run, workspace):
@@ -145,26 +154,27 @@ class Coordinator:
                 if decision := await wait_for_agent(run, workspace, until):
                     return decision
                 continue
-            if not (low := self._no_room()):
+            if not (low := self._lack_of_space()):
                 return None
-            if decision := await self._held(low):
+            if decision := await self._hold_for_space(low):
                 return decision
 
-    def _listed(self) -> StoryList | None:
+    def _read_stories(self) -> StoryList | None:
         """The stories as the landing tree has them; while something lands, as they were before."""
         run = self._run
         workspace = self._landing
         with suppress(InputError):
             if not self._queue.locked():
                 self._edits.take_over()
+                take_in_found(self.pool)
                 self._stories = reload_stories(run, workspace)
         return run.as_known(self._stories)
 
-    def plan(self, stories: StoryList) -> Plan:
-        """Which stories start now, and why others wait."""
+    def _next_starts(self, stories: StoryList) -> tuple[Story, ...]:
+        """Which stories start now; why others wait is for `night` to say."""
         run = self._run
         flying = [lane.busy for lane in self._tasks.values()]
-        count = self.yard.book.count
+        count = self.pool.book.count
         most = run.config.limits.calls_per_hour
         room = room_for(
             run.limits,
@@ -172,83 +182,75 @@ class Coordinator:
             lanes=count,
             flying=[lane.took for lane in self._tasks.values()],
             dearest=run.journal.dearest(),
-            capped=keeps_to_its_share(run),
+            capped=keeps_to_its_budget(run),
         )
         if most:
             room = min(room, most - run.journal.starts_since(run.clock() - HOUR))
         only = run.setup.options.only
-        return assign(stories, run.session.stories, flying=flying, room=room, only=only)
+        return who_starts(stories, run.session.stories, flying=flying, room=room, only=only)
 
     def _free_lane(self, story: str) -> Lane:
         """The lane that holds the story's work, else an idle one, one without work first."""
-        yard = self.yard
+        pool = self.pool
         busy = {lane.number for lane in self._tasks.values()}
-        held = yard.book.lane_of(story)
+        held = pool.book.lane_of(story)
         if held and held not in busy:
-            return yard.lane(held)
-        idle = [n for n in range(1, max(yard.book.count, 1) + 1) if n not in busy]
-        return yard.lane(min(idle, key=lambda n: (bool(yard.note(n).story), n)))
-
-    def share(self, lane: Lane, left: float) -> float:
-        """What a lane may spend so that all together never spend more than is left."""
-        others = [
-            it.share for it in self._tasks.values() if it is not lane and it.share is not None
-        ]
-        free = self.yard.book.count - len(others)
-        lane.share = max(0.0, left - sum(others)) / max(1, free)
-        return lane.share
+            return pool.lane(held)
+        idle = [n for n in range(1, max(pool.book.count, 1) + 1) if n not in busy]
+        return pool.lane(min(idle, key=lambda n: (bool(pool.note(n).story), n)))
 
     async def _work(self, lane: Lane, story: Story) -> Decision | None:
         """One start of the agent in a lane, to its landing; a decision where it ends the run."""
         run = self._run
         workspace = lane.workspace
         judged: Judgement | None = None
-        workspace.reserve_money = lambda left: self.share(lane, left)
         try:
-            await self._with_room(lane, lambda: take_up(self.yard, lane, story))
+            await self._with_space(lane, lambda: take_up(self.pool, lane, story))
             await run_verify_before_first_start(run, workspace, story)
             if run.stop.requested:
                 return run.interrupted
-            begun = await self._with_room(lane, lambda: short(lambda: self._begun(lane, story)))
+            begun = await self._with_space(lane, lambda: self._begin(lane, story))
             result = await run_agent(run, workspace, begun)
-            await self._with_room(lane, lambda: self._put_right(lane, begun))
-            judged = await self._with_room(lane, lambda: judge(run, workspace, begun, result))
+            await self._with_space(lane, lambda: self._put_right(lane, begun))
+            judged = await self._with_space(lane, lambda: judge(run, workspace, begun, result))
             lane.took = judged.step.spent
-            lane.share = lane.took.cost_usd
-            decision = await self._concluded(lane, judged)
+            lane.reserved_usd = lane.took.cost_usd
+            decision = await self._conclude(lane, judged)
         except _Over as over:
-            return stopped(self.yard, lane, judged, over.decision) if judged else over.decision
+            return (
+                leave_for_later(self.pool, lane, judged, over.decision) if judged else over.decision
+            )
         finally:
-            lane.share = lane.took = None
+            lane.reserved_usd = None
+            lane.took = None
         if judged.step.analysis.outcome.is_infrastructure and not run.stop.requested:
             self._outage = judged
         return decision
 
-    def _begun(self, lane: Lane, story: Story) -> Round:
+    async def _begin(self, lane: Lane, story: Story) -> Round:
         """The start of an agent, written ahead, with what is outside of its lane."""
         run = self._run
         workspace = lane.workspace
         if lane.begun is None:
             lane.begun = begin(run, workspace, story, run.as_known(workspace.story_list()))
-        watch(self.yard, lane, lane.begun)
+        watch(self.pool, lane, lane.begun)
         begun = lane.begun
         lane.begun = None
         return begun
 
-    def _no_room(self, said: object = "") -> str:
-        found = no_room(self.yard.landing.root, self.yard.home.project.directory, said=said)
+    def _lack_of_space(self, said: object = "") -> str:
+        found = no_room(self.pool.landing.root, self.pool.home.project.directory, said=said)
         if found:
             self._met_full += 1
         return found
 
     def _mend(self, lane: Lane) -> bool:
         """Make the trees again that a lane works with and somebody deleted; whether any was."""
-        found = mend_lane(self.yard, lane)
+        found = mend_lane(self.pool, lane)
         if found:
-            lost = lane.lost
-            lane.workspace.left_lane = lambda: lost
+            lane.workspace.astray = (lane.lost,)
         if self._lands is None or self._lands is lane:
-            found = mend_landing(self.yard) or found
+            found = mend_landing(self.pool) or found
         if found:
             self._mends += 1
         return found and self._mends <= _MOST_MENDS
@@ -256,38 +258,42 @@ class Coordinator:
     async def _put_right(self, lane: Lane, begun: Round) -> None:
         """Put right what is not this agent's doing, before anything of it is measured."""
         self._mend(lane)
-        await hear_of_stashes(self.yard, lane, begun.stashes)
+        if not lane.workspace.astray:
+            story = begun.story.id if begun.story else ""
+            found = report_work_outside(self.pool, lane, begun.number, story)
+            lane.workspace.astray = found
+        await hear_of_stashes(self.pool, lane, begun.stashes)
 
-    async def _with_room(self, lane: Lane, steps: Callable[[], Awaitable[_T]]) -> _T:
+    async def _with_space(self, lane: Lane, steps: Callable[[], Awaitable[_T]]) -> _T:
         """Take steps that can be begun again until there was room: a full disk makes checks red.
 
         They are also begun again where somebody deleted a tree that they work in.
         """
         said: object = ""
         while True:
-            while full := self._no_room(said):
+            while full := self._lack_of_space(said):
                 said = ""
-                if decision := await self._held(full):
+                if decision := await self._hold_for_space(full):
                     raise _Over(decision)
             met_before = self._met_full
             try:
-                came = await steadily(self._run, steps)
+                came = await self._undisturbed(steps)
             except (RalphError, OSError) as error:
-                if not self._no_room(said := error) and not self._mend(lane):
+                if not self._lack_of_space(said := error) and not self._mend(lane):
                     raise
                 continue
             if isinstance(came, Judgement) and self._mend(lane):
                 continue
             is_red = isinstance(came, Judgement) and not came.step.verdict.passed
-            if not (is_red and (self._no_room() or self._met_full > met_before)):
+            if not (is_red and (self._lack_of_space() or self._met_full > met_before)):
                 return came
 
-    async def _held(self, full: str) -> Decision | None:
+    async def _hold_for_space(self, full: str) -> Decision | None:
         """Wait a little for room; where not even that can be written down, all the same."""
         run = self._run
         workspace = self._landing
         decision = None
-        reason = f"{full}; {_ROOM_HELPS}"
+        reason = f"{full}; {_SPACE_HELPS}"
         is_new = reason != run.held_for
         try:
             decision = await hold(run, workspace, reason)
@@ -295,10 +301,10 @@ class Coordinator:
         except RalphError:
             if is_new:  # it can be said, but not written
                 run.sink(run.new_event(Waiting(kind="pause", reason=reason)))
-            await asyncio.sleep(_NO_ROOM_S)
+            await asyncio.sleep(_NO_SPACE_S)
         return run.interrupted if run.stop.requested else decision
 
-    async def _concluded(self, lane: Lane, judged: Judgement) -> Decision | None:
+    async def _conclude(self, lane: Lane, judged: Judgement) -> Decision | None:
         """Write it down; where it would pass, in its turn and where it lands."""
         run = self._run
         workspace = self._landing
@@ -306,32 +312,39 @@ class Coordinator:
         if judged.cut_short:
             raise _Over(run.interrupted)
         if not judged.step.verdict.passed:
-            return await self._written(lane, judged)
+            return await self._write_down(lane, judged)
         story = begun.story.id if begun.story else ""
-        told = Landing(story=story, lane=lane.number, ahead=self._queued)
-        self._queued += 1
+        car = self._train.join(lane, judged)
+        told = Landing(story=story, lane=lane.number, ahead=len(self._train) - 1)
 
         async def tell() -> None:  # as a step that can be begun again
             run.emit(told, begun.number)
 
         try:
-            await self._with_room(lane, tell)
+            await self._with_space(lane, tell)
+            await self._train.wait_for_turn(car)
             async with self._queue:
                 self._lands = lane
                 if run.stop.requested:
                     raise _Over(run.interrupted)
-                decision = await self._written(lane, judged)
-                mend_landing(self.yard)
+                decision = await self._write_down(lane, judged, car.seen)
+                mend_landing(self.pool)
+                has_more = take_in_found(self.pool)
+                if has_more and decision and decision.word is ExitDecision.PROJECT_COMPLETE:
+                    decision = None  # what was found is a story now
                 workspace.publish(run)
                 self._stories = workspace.story_list()
         finally:
-            self._queued -= 1
+            await self._train.leave(car)
             if self._lands is lane:
                 self._lands = None
         return decision
 
-    async def _written(self, lane: Lane, judged: Judgement) -> Decision | None:
-        decision = await self._with_room(lane, lambda: land_iteration(self.yard, lane, judged))
+    async def _write_down(
+        self, lane: Lane, judged: Judgement, seen: Foresight | None = None
+    ) -> Decision | None:
+        steps = partial(land_iteration, self.pool, lane, judged, seen)
+        decision = await self._with_space(lane, steps)
         if decision is None:
             raise _Over(self._run.interrupted)
         if decision.word is ExitDecision.INTERRUPTED:

@@ -21,8 +21,8 @@ import msgspec
 from msgspec.structs import replace
 
 from ralphloop.core.model import Value
+from ralphloop.lanes.pool import Lane, LanePool
 from ralphloop.lanes.worktrees import SIGNED, LaneTree
-from ralphloop.lanes.yard import Lane, Yard
 from ralphloop.repo import beneath
 from ralphloop.repo.git import Git, printable
 from ralphloop.repo.set_aside import write_files
@@ -87,39 +87,38 @@ class PutRight(Value, kw_only=True):
     left: str = ""
 
 
-async def hear_of_stashes(yard: Yard, lane: Lane, before: Collection[str] | None) -> None:
+async def hear_of_stashes(pool: LanePool, lane: Lane, before: Collection[str] | None) -> None:
     """Put stashes right, and let whoever judges the start of this lane hear of it."""
-    done = put_stashes_right(yard, lane, before)
+    done = put_stashes_right(pool, lane, before)
     workspace = lane.workspace
-    left = lane.workspace.left_lane
     if done.remark:
         workspace.remarks = (*workspace.remarks, done.remark)
     if done.left:
-        workspace.left_lane = lambda: "; ".join(filter(None, (left(), done.left)))
+        workspace.astray = (*workspace.astray, done.left)
 
 
-def put_stashes_right(yard: Yard, lane: Lane, before: Collection[str] | None) -> PutRight:
+def put_stashes_right(pool: LanePool, lane: Lane, before: Collection[str] | None) -> PutRight:
     """Give back what went astray in the stash, once the agent of a lane has ended.
 
     `before` has the entries that were there when it started; None where that is not known.
     """
-    run = yard.journal.find_run(yard.run.id)
-    if run is None or not _was_touched(yard, run.started_at):
+    run = pool.journal.find_run(pool.run.id)
+    if run is None or not _was_touched(pool, run.started_at):
         return PutRight()
-    known = [*_noted(yard), *_newly_astray(yard, run.started_at)]
+    known = [*_noted(pool), *_newly_astray(pool, run.started_at)]
     remarks = list[str]()
     lefts = list[str]()
-    here = _place(yard, lane)
+    here = _place(pool, lane)
     for number, one in enumerate(known):
         if one.owner == here:
             if _is_absent(lane.place, one.stashed):
                 _put_in(lane, one.stashed)
-                _drop(yard, one.stashed.commit)
+                _drop(pool, one.stashed.commit)
                 remarks.append(f"put into lane {lane.number} again: {_names(one.stashed.files)}")
             known[number] = replace(one, owner=replace(here, is_right=True))
         elif one.taker == here:
-            found = _found_in(yard, lane, one.stashed)
-            _take_out(yard, lane, found.exact)
+            found = _found_in(pool, lane, one.stashed)
+            _take_out(pool, lane, found.exact)
             remarks.append(f"taken out of lane {lane.number} again: {_names(found.exact)}")
             if found.changed:
                 lefts.append(
@@ -128,8 +127,8 @@ def put_stashes_right(yard: Yard, lane: Lane, before: Collection[str] | None) ->
                 )
             known[number] = replace(one, taker=replace(here, is_right=True))
     if known:
-        yard.journal.set_meta(_key(yard), known)
-    remarks += _given_back(yard, lane, before or ())
+        pool.journal.set_meta(_key(pool), known)
+    remarks += _give_back(pool, lane, before or ())
     if remarks:
         lane.workspace.touched()
     return PutRight(
@@ -137,44 +136,44 @@ def put_stashes_right(yard: Yard, lane: Lane, before: Collection[str] | None) ->
     )
 
 
-def _key(yard: Yard) -> str:
-    return f"stash:{yard.run.id}"
+def _key(pool: LanePool) -> str:
+    return f"stash:{pool.run.id}"
 
 
 def _names(paths: Iterable[str]) -> str:
     return some([printable(path) for path in sorted(paths)], _NAMED)
 
 
-def _was_touched(yard: Yard, since: float) -> bool:
+def _was_touched(pool: LanePool, since: float) -> bool:
     """Whether anything may have been stashed since then: git makes a lock beside the ref for it."""
     try:
-        return (yard.checkout.common_dir / "refs").stat().st_mtime >= since - _SLACK_S
+        return (pool.checkout.common_dir / "refs").stat().st_mtime >= since - _SLACK_S
     except OSError:
         return False
 
 
-def _noted(yard: Yard) -> list[Astray]:
+def _noted(pool: LanePool) -> list[Astray]:
     """What was found to be astray before: each lane is put right in its own time."""
     try:
-        return msgspec.convert(yard.journal.meta(_key(yard)) or [], list[Astray])
+        return msgspec.convert(pool.journal.meta(_key(pool)) or [], list[Astray])
     except msgspec.ValidationError:
         return []  # another version wrote it
 
 
-def _place(yard: Yard, lane: Lane) -> StashPlace:
-    return StashPlace(lane=lane.number, story=yard.note(lane.number).story)
+def _place(pool: LanePool, lane: Lane) -> StashPlace:
+    return StashPlace(lane=lane.number, story=pool.note(lane.number).story)
 
 
-def _newly_astray(yard: Yard, since: float) -> list[Astray]:
+def _newly_astray(pool: LanePool, since: float) -> list[Astray]:
     """What is in another lane than the one that stashed it, and what that one lacks instead.
 
     Where two pop at the same moment git may give both the same, and drop the other's unseen.
     """
-    seen = {one.stashed.commit for one in _noted(yard)}
-    still = yard.checkout.stashes()
-    lanes = {lane.place.signature: lane for lane in yard.lanes.values()}
+    seen = {one.stashed.commit for one in _noted(pool)}
+    still = pool.checkout.stashes()
+    lanes = {lane.place.signature: lane for lane in pool.lanes.values()}
     made = dict[int, list[Stashed]]()
-    for stashed in _stashed_since(yard, since):
+    for stashed in _stashed_since(pool, since):
         signer = next((name for name in lanes if name in stashed.signer), "")
         if signer and stashed.commit not in seen:
             made.setdefault(lanes[signer].number, []).append(stashed)
@@ -187,28 +186,28 @@ def _newly_astray(yard: Yard, since: float) -> list[Astray]:
         gone = [it for it in made.get(owner.number, ()) if it.commit not in still]
         for stashed, taker in ((it, other) for it in gone for other in lanes.values()):
             is_lacking = stashed in lacking[owner.number]
-            if taker is owner or not _was_taken(yard, taker, stashed, is_lacking, lacking):
+            if taker is owner or not _was_taken(pool, taker, stashed, is_lacking, lacking):
                 continue
             found[stashed.commit] = Astray(
                 stashed=stashed,
-                owner=_place(yard, owner) if is_lacking else None,
-                taker=_place(yard, taker),
+                owner=_place(pool, owner) if is_lacking else None,
+                taker=_place(pool, taker),
             )
             for lost in lacking[taker.number][-1:]:
-                alone = Astray(stashed=lost, owner=_place(yard, taker))
+                alone = Astray(stashed=lost, owner=_place(pool, taker))
                 found.setdefault(lost.commit, alone)
     return list(found.values())
 
 
 def _was_taken(
-    yard: Yard,
+    pool: LanePool,
     taker: Lane,
     stashed: Stashed,
     is_lacking: bool,
     lacking: Mapping[int, Sequence[Stashed]],
 ) -> bool:
     """Whether a lane has what another stashed: that one lacks it, or the lane lacks its own."""
-    found = _found_in(yard, taker, stashed)
+    found = _found_in(pool, taker, stashed)
     if not found.exact or is_lacking:
         return bool(found.exact)
     nothing = _blob(taker.place, b"")  # files without content are alike by chance
@@ -216,10 +215,10 @@ def _was_taken(
     return says_much and not found.changed and bool(lacking[taker.number])
 
 
-def _stashed_since(yard: Yard, since: float) -> Iterator[Stashed]:
+def _stashed_since(pool: LanePool, since: float) -> Iterator[Stashed]:
     """Everything that agents of lanes stashed since then, also what is stashed no more."""
-    git = yard.checkout.git
-    names = islice(_written_since(yard.checkout.objects, since), _MOST_OBJECTS)
+    git = pool.checkout.git
+    names = islice(_written_since(pool.checkout.objects, since), _MOST_OBJECTS)
     asked = "".join(f"{name}\n" for name in names).encode()
     listed = git.run("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
     for line in listed.splitlines():
@@ -310,10 +309,10 @@ def _is_absent(place: LaneTree, stashed: Stashed) -> bool:
     return _contents(place, paths) == _contents_at(place.repo.git, stashed.base, paths)
 
 
-def _found_in(yard: Yard, lane: Lane, stashed: Stashed) -> Found:
+def _found_in(pool: LanePool, lane: Lane, stashed: Stashed) -> Found:
     """What of it is in a lane and was not there when the lane's story began."""
     paths = stashed.files
-    base = yard.note(lane.number).base or stashed.base
+    base = pool.note(lane.number).base or stashed.base
     was = _contents_at(lane.place.repo.git, base, paths)
     now = _contents(lane.place, paths)
     exact = [path for path in paths if now[path] == paths[path] != was[path]]
@@ -334,21 +333,21 @@ def _put_in(lane: Lane, stashed: Stashed) -> None:
         write_files(repo, stashed.untracked, more, ref=_IN_THE_WAY.format(stashed.untracked))
 
 
-def _drop(yard: Yard, commit: str) -> None:
+def _drop(pool: LanePool, commit: str) -> None:
     """Take an entry off the stash that is in its lane again."""
-    git = yard.checkout.git.writing()
-    entries = list(reversed(yard.checkout.stashes()))  # git counts from the newest
+    git = pool.checkout.git.writing()
+    entries = list(reversed(pool.checkout.stashes()))  # git counts from the newest
     if commit not in entries:
         return
     name = f"stash@{{{entries.index(commit)}}}"
-    if yard.checkout.commit_of(name) == commit:
+    if pool.checkout.commit_of(name) == commit:
         git.attempt("stash", "drop", "--quiet", name)
 
 
-def _take_out(yard: Yard, lane: Lane, paths: Collection[str]) -> None:
+def _take_out(pool: LanePool, lane: Lane, paths: Collection[str]) -> None:
     """Put files of a lane back to where its story began."""
     repo = lane.place.repo
-    base = yard.note(lane.number).base
+    base = pool.note(lane.number).base
     was = _contents_at(repo.git, base, paths)
     for path in paths:
         if not was[path]:
@@ -357,16 +356,16 @@ def _take_out(yard: Yard, lane: Lane, paths: Collection[str]) -> None:
     write_files(repo, base, wanted, ref=_IN_THE_WAY.format(base))
 
 
-def _given_back(yard: Yard, lane: Lane, before: Collection[str]) -> Iterator[str]:
+def _give_back(pool: LanePool, lane: Lane, before: Collection[str]) -> Iterator[str]:
     """Put entries of a person back on the stash that were popped in this lane; what, in words."""
-    git = yard.checkout.git
-    for commit in sorted(set(before).difference(yard.checkout.stashes())):
+    git = pool.checkout.git
+    for commit in sorted(set(before).difference(pool.checkout.stashes())):
         stashed = _read(git, commit)
         if stashed is None or SIGNED in stashed.signer:
             continue
-        found = _found_in(yard, lane, stashed)
+        found = _found_in(pool, lane, stashed)
         if not found.exact or found.changed:
             continue  # they popped it themselves, or nobody can tell
-        _take_out(yard, lane, found.exact)
+        _take_out(pool, lane, found.exact)
         git.writing().run("stash", "store", "-m", stashed.words, commit)
         yield f"back on the stash is `{stashed.words}`, which was popped in lane {lane.number}"

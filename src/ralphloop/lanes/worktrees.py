@@ -1,8 +1,9 @@
 """The work trees of lanes: made, made ready, reused, and never cleaned before they are saved.
 
 They lie outside of the checkout (`<repository>.lanes/<n>`), so that no tool resolves upward into
-the user's files.  Number 0 is the landing tree, on no branch; a lane has one (`lanes.names`) whose
-commits never leave it: what lands is one commit made of the lane's files.
+the user's files.  Number 0 is the landing tree, on no branch, or one of the further ones of a train
+(`lanes.train`); a lane has a branch (`lanes.branch_names`) whose commits never leave it: what lands
+is one commit made of the lane's files.
 
 What `copy` and `.worktreeinclude` name is copied whenever that changes, and what they name no more
 goes; `setup` runs again whenever that, itself or a file that names dependencies changed.  What it
@@ -14,12 +15,14 @@ from the user's checkout would test that one: it is refused, and so is a link in
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,13 +31,14 @@ from ralphloop.config.model import Config
 from ralphloop.core.merging import Conflict
 from ralphloop.core.model import Value
 from ralphloop.errors import GitDisturbed, InputError, RepositoryError
-from ralphloop.lanes import inner
+from ralphloop.lanes import inner_repositories
 from ralphloop.lanes.branch_names import lane_branch, owner_of, part_of_name
 from ralphloop.proc import programs
 from ralphloop.proc.process_table import OF_SETUP
 from ralphloop.proc.run import CommandEnd, Output, marked_as_setup, run_command
 from ralphloop.proc.sandbox import Box, in_words, refused_paths
 from ralphloop.proc.tree import ASKED_ONCE, marked_processes, stop_tree
+from ralphloop.project import LANDING
 from ralphloop.repo.checks import check_of, run_confined
 from ralphloop.repo.commit import with_trailers
 from ralphloop.repo.git import (
@@ -56,6 +60,7 @@ MARK = "ralph-lane"
 SIGNED = "(ralph lane "  # how a signature begins
 INCLUDE = ".worktreeinclude"
 MAKE_IT = 'make one in lanes.setup, such as ["uv", "sync"]'
+_FIRST_BAY = 1000  # lanes have lower numbers
 _LONG_S = 600.0
 _SETUP_S = 1800.0
 _KEPT_OUTPUT = 4_000
@@ -86,12 +91,25 @@ class LaneTree(msgspec.Struct, frozen=True):
 
     number: int
     repo: Repository
-    branch: str = ""  # what its agent stands on; empty: the landing tree
+    branch: str = ""  # what its agent stands on; empty: a landing tree
     project: str = ""  # where the project lies in the checkout, as a prefix of paths
+    bay: int = 0  # of a further landing tree, in which a story of a train is judged
 
     @property
     def root(self) -> Path:
         return self.repo.root
+
+    @property
+    def seat(self) -> int:
+        """What tells it from all others at work: the RALPH_LANE of what runs in it."""
+        return _FIRST_BAY + self.bay if self.bay else self.number
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        if self.bay:
+            return f"landing tree {self.bay} of the train"
+        return f"lane {self.number}" if self.number else "the tree that stories land in"
 
     @property
     def git(self) -> Git:
@@ -138,8 +156,16 @@ def directory_of(home: Repository, project: Path, where: str) -> Path:
     return place / owner if owner else place
 
 
-def listed(home: Repository) -> Iterator[tuple[Path, Path, str]]:
-    """Every linked work tree: its root, git's directory of it, its branch."""
+class LinkedTree(NamedTuple):
+    """A linked work tree, whoever made it."""
+
+    root: Path
+    git_dir: Path  # git's directory of it
+    branch: str  # empty: it stands on none
+
+
+def linked_trees(home: Repository) -> Iterator[LinkedTree]:
+    """Every linked work tree of a repository."""
     places = {}
     for place in (home.common_dir / "worktrees").glob("*"):
         with suppress(OSError):
@@ -149,15 +175,17 @@ def listed(home: Repository) -> Iterator[tuple[Path, Path, str]]:
         lines = dict(line.partition(" ")[::2] for line in entry.splitlines())
         root = Path(lines.get("worktree", ""))
         if root in places:
-            yield root, places[root], lines.get("branch", "").removeprefix("refs/heads/")
+            branch = lines.get("branch", "").removeprefix("refs/heads/")
+            yield LinkedTree(root, places[root], branch)
 
 
 def open_tree(
-    home: Repository, project: Path, directory: Path, number: int, commit: str
+    home: Repository, project: Path, directory: Path, number: int, commit: str, *, bay: int = 0
 ) -> LaneTree:
     """The work tree of that number: the one that is there, or a new one without any file yet."""
-    root = directory / (str(number) if number else "landing")
-    known = {path: git_dir for path, git_dir, _ in listed(home)}
+    landing = f"{LANDING}-{bay}" if bay else LANDING
+    root = directory / (str(number) if number else landing)
+    known = {tree.root: tree.git_dir for tree in linked_trees(home)}
     if root in known and not (root / ".git").exists():
         without_hooks(home).run("worktree", "remove", "--force", "--force", str(root))
         known.pop(root)  # somebody deleted its files
@@ -177,7 +205,8 @@ def open_tree(
             raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
         kill_point("lane.added")
     branch = lane_branch(home, project, number) if number else ""
-    place = LaneTree(number, Repository.open(root), branch, project_prefix(home.root, project))
+    prefix = project_prefix(home.root, project)
+    place = LaneTree(number, Repository.open(root), branch, prefix, bay)
     if (home.root / ".gitmodules").exists():
         # There before any sandbox is: what is not must not come into being, and is taken away.
         (place.repo.git_dir / "modules").mkdir(exist_ok=True)
@@ -276,7 +305,7 @@ def bring_branch_back(place: LaneTree, commit: str) -> bool:
     return True
 
 
-def stand(place: LaneTree, commit: str, *, keep_inner: bool = False) -> None:
+def reset_to_commit(place: LaneTree, commit: str, *, keep_inner: bool = False) -> None:
     """Hold exactly this commit; whatever else was there must have been saved.
 
     `keep_inner`: repositories that an agent made in here stay.
@@ -288,7 +317,7 @@ def stand(place: LaneTree, commit: str, *, keep_inner: bool = False) -> None:
     on = ("-B", place.branch) if place.branch else ("--detach",)
     git.run("checkout", "--quiet", "--force", *on, commit, timeout_s=_LONG_S)
     git.run("clean", "-fdq" if keep_inner else "-ffdq", timeout_s=_LONG_S)
-    inner.follow(place.repo, place.home)
+    inner_repositories.follow(place.repo, place.home)
     if not place.number:
         for path in set(_ignored(place)) - set(place.mark().brought):
             remove(place.root / path)
@@ -318,7 +347,7 @@ def work_of(
     """
     wait_for_locks(place.repo)
     head = place.repo.head() or base
-    made_inside = inner.made_inside(place.repo, base)
+    made_inside = inner_repositories.made_inside(place.repo, base)
     paths = [*leave, *made_inside]
     staged = _staged(place.repo, head)
     with scratch_index(place.repo, head) as git:
@@ -336,7 +365,7 @@ def work_of(
         theirs = git.run("ls-tree", "-r", "-z", base, "--", *(path.rstrip("/") for path in paths))
         git.run("update-index", "-z", "--index-info", stdin=theirs)
         tree = git.line("write-tree")
-        inner.keep_commits(place.repo, place.home, base, ref)
+        inner_repositories.keep_commits(place.repo, place.home, base, ref)
         if tree == git.line("rev-parse", f"{base}^{{tree}}"):
             return ""
         # The same files on top of another commit would be another change.
@@ -385,22 +414,29 @@ def name_of(repo: Repository, commit: str) -> str:
     return repo.git.line(*args, "refs/ralph/") or commit
 
 
-def put_onto(place: LaneTree, commit: str, *, ref: str = "") -> tuple[Conflict, ...]:
-    """Bring a lane's commit into this tree, on top of what it stands on; what is in conflict.
+class PutOnto(Value, kw_only=True):
+    """What came of putting a lane's commit onto what landed."""
+
+    conflicts: tuple[Conflict, ...] = ()
+    joined: tuple[bytes, ...] = ()  # paths where both sides only added lines: both are there
+
+
+def put_onto(place: LaneTree, commit: str, *, ref: str = "") -> PutOnto:
+    """Bring a lane's commit into this tree, on top of what it stands on; how they met.
 
     `ref`: what is kept of the lane beside that commit belongs to this one.
     """
     if not commit:
-        return ()  # there was nothing to save
+        return PutOnto()  # there was nothing to save
     found = merge_onto(place, commit, place.repo.head() or "HEAD")
     place.git.run("read-tree", "--reset", "-u", found.tree, timeout_s=_LONG_S)
-    inner.follow(place.repo, place.home, ref)
-    return found.conflicts
+    inner_repositories.follow(place.repo, place.home, ref)
+    return PutOnto(conflicts=found.conflicts, joined=found.joined)
 
 
 def bring_inner(source: LaneTree, place: LaneTree, base: str) -> None:
     """Copy the repositories that an agent made in a lane: in the checkout they would be there."""
-    for path in inner.made_inside(source.repo, base):
+    for path in inner_repositories.made_inside(source.repo, base):
         if not os.path.lexists(place.root / path):
             _copy_one(source.root / path, place.root / path)
 
@@ -414,6 +450,26 @@ def unsolved(place: LaneTree) -> str:
     found = place.repo.git.attempt("grep", "-lazE", "--untracked", pattern).stdout.split(b"\0")
     paths = [printable(os.fsdecode(path)) for path in found if path]
     return f"conflict markers are left in {some(paths, 5)}" if paths else ""
+
+
+def what_to_do(place: LaneTree, home: Repository, project: Path, config: Config) -> str:
+    """What making this tree ready would do now, in words; empty where nothing is to be done."""
+    mark = place.mark()
+    section = config.lanes
+    recipe = _recipe(home, section.copy)
+    lies_in = place.root / project_prefix(home.root, project)
+    if _is_ready(mark, _digest(recipe, config, [place.root, lies_in])):
+        return ""
+    steps = [shlex.join(argv) for argv in section.setup]
+    if section.copy and recipe != mark.recipe:
+        steps.insert(0, f"copy {some(section.copy)}")
+    return "; ".join(steps)
+
+
+def _is_ready(mark: ReadyMark, digest: str) -> bool:
+    # What its setup had left at work ended with the run that it served.
+    is_served = mark.serving in ("", OF_SETUP.format(os.getpid()))
+    return digest == mark.digest and is_served
 
 
 def make_ready(
@@ -434,24 +490,22 @@ def make_ready(
     lies_in = place.root / project_prefix(home.root, project)
     recipe = _recipe(home, section.copy)
     digest = _digest(recipe, config, [place.root, lies_in])
-    # What its setup had left at work ended with the run that it served.
-    is_served = mark.serving in ("", serving)
-    if digest == mark.digest and is_served:
+    if _is_ready(mark, digest):
         return ""
     if recipe != mark.recipe:
-        wanted = list(_included(home, section.copy, project_prefix(home.root, project)))
+        wanted = list(included(home, section.copy, project_prefix(home.root, project)))
         mark = _copied_anew(place, home, mark, recipe, wanted)
         own = [path.parent for path in place.root.glob("*/pyvenv.cfg")]
         if where := installs_from(own, home):
             _copied_anew(place, home, mark, "", ())  # the next start may find a better one
             return f"{where}. Leave it out of lanes.copy and {MAKE_IT}"
-    inner.check_out_kept(place.repo, home.root)
+    inner_repositories.check_out_kept(place.repo, home.root)
     before = {proc.identity for proc in marked_processes(serving)} if section.setup else set()
     for argv in section.setup:
         if box is not None and _is_about_submodules(argv):
             ended = _bring_submodules(place, home, argv)
         else:
-            wanted_command = check_of(argv, _SETUP_S, box)
+            wanted_command = check_of(argv, _SETUP_S, box, lane=place.seat)
             ended = run_confined(
                 wanted_command, lies_in, keep=_KEPT_OUTPUT, stop=stop, env=marked_as_setup()
             )
@@ -517,7 +571,15 @@ def _recipe(home: Repository, copy: Iterable[str]) -> str:
 def _digest(recipe: str, config: Config, places: Sequence[Path]) -> str:
     """Of everything that says what has to be there."""
     parts = hashlib.sha256(repr((config.lanes.setup, recipe)).encode())
-    for place in dict.fromkeys(places) if config.lanes.setup else ():
+    if config.lanes.setup:
+        parts.update(manifests_digest(places).encode())
+    return parts.hexdigest()
+
+
+def manifests_digest(places: Sequence[Path]) -> str:
+    """Of every file in these directories that says which packages a project needs."""
+    parts = hashlib.sha256()
+    for place in dict.fromkeys(places):
         for name in _MANIFESTS:
             with suppress(OSError):
                 content = read_regular(place / name, most=_LARGEST_MANIFEST)
@@ -554,7 +616,7 @@ def write_mark(place: LaneTree, mark: ReadyMark) -> None:
     write_atomic(place.repo.git_dir / MARK, written, within=place.repo.git_dir)
 
 
-def _included(home: Repository, copy: Iterable[str], prefix: str) -> Iterator[str]:
+def included(home: Repository, copy: Iterable[str], prefix: str) -> Iterator[str]:
     """The paths to be copied, from the repository's root."""
     for path in copy:
         inside = os.path.normpath(f"{prefix}{path}")

@@ -14,15 +14,14 @@ from functools import partial
 from msgspec.structs import replace
 
 from ralphloop.core.merging import SUBMODULE
-from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.core.model import ExitDecision
 from ralphloop.core.planning import pays_for
-from ralphloop.core.run_state import Book, Session
+from ralphloop.core.run_state import LanesState, Session
 from ralphloop.core.totals import quota_words
 from ralphloop.errors import GitDisturbed, RalphError, RepositoryError, UsageError
-from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
 from ralphloop.lanes import worktrees
-from ralphloop.lanes.branch import keep_up, land, make_branch
+from ralphloop.lanes.branch import keep_up, make_branch
 from ralphloop.lanes.branch_names import (
     branches_for,
     holds_what_landed,
@@ -30,24 +29,39 @@ from ralphloop.lanes.branch_names import (
     landed_ref,
     who_stands_on,
 )
-from ralphloop.lanes.coordinator import Coordinator, keeps_to_its_share
-from ralphloop.lanes.landing import again, land_iteration, settle
-from ralphloop.lanes.meanwhile import blob_at, blob_of, digest, watch_again, way_to_have_it
+from ralphloop.lanes.checkout_watch import (
+    blob_at,
+    blob_of,
+    digest,
+    report_work_outside,
+    way_to_have_it,
+)
+from ralphloop.lanes.coordinator import Coordinator, keeps_to_its_budget
+from ralphloop.lanes.lacking import for_want_of, lacking_in_lanes
+from ralphloop.lanes.landing import LandingWorkspace, land_iteration, redo_owed_effects, settle
+from ralphloop.lanes.pool import (
+    LanePool,
+    LaneWorkspace,
+    MakesLane,
+    TreeLocks,
+    ensure_ready,
+    finish_move,
+    repository_of,
+    site_in,
+)
 from ralphloop.lanes.stash import hear_of_stashes
-from ralphloop.lanes.yard import Yard, finish_move, made_ready, repository_of, site_in
-from ralphloop.loop.agent import recover_iteration
+from ralphloop.loop.agent import recover_iteration, stop_agent_of
 from ralphloop.loop.effects import take_back
-from ralphloop.loop.open import EndedRun, HeldProject, attended, held, open_run, recover
+from ralphloop.loop.open import EndedRun, HeldProject, carried, hold_project, open_run, recover
 from ralphloop.loop.prepare import Setup
-from ralphloop.loop.run import Asks, Run, Sink, Tell, nobody_says_yes
-from ralphloop.loop.steadily import steadily
+from ralphloop.loop.run import Asks, Sink, Tell, nobody_says_yes
+from ralphloop.loop.steadily import steadily, steadily_now
 from ralphloop.loop.workspace import Workspace
-from ralphloop.proc.threads import StopSignal, in_thread, short
-from ralphloop.project import RALPH_DIR
+from ralphloop.proc.threads import StopSignal
 from ralphloop.repo.git import printable
 from ralphloop.repo.merge import changes
 from ralphloop.repo.work_tree import Repository, has_again
-from ralphloop.text.plain import some
+from ralphloop.text.plain import counted, some
 
 _MERGE_S = 600.0
 
@@ -61,35 +75,54 @@ def wanted(setup: Setup) -> bool:
         return True
     with JournalReader.open(setup.project.journal) as journal:
         candidate = journal.resume_candidate(time.time(), errand=False)
-        return candidate is not None and journal.part(Book, candidate.run.id) is not None
+        return candidate is not None and journal.part(LanesState, candidate.run.id) is not None
+
+
+def fleet_of(setup: Setup) -> str:
+    """Who carries the starts of a run to other machines; empty: all are made here.
+
+    It is asked for, or carried those of the run that goes on.
+    """
+    asked = "fleet.server" in setup.options.flags
+    if setup.site.is_errand or (setup.stories is None and not asked):
+        return ""
+    if setup.config.fleet.server or not setup.options.resume:
+        return setup.config.fleet.server
+    with JournalReader.open(setup.project.journal) as journal:
+        candidate = journal.resume_candidate(time.time(), errand=False)
+        book = journal.part(LanesState, candidate.run.id) if candidate else None
+    return book.fleet if book else ""
 
 
 async def run_in_lanes(
-    setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell, asks: Asks = nobody_says_yes
+    setup: Setup,
+    *,
+    stop: StopSignal,
+    sink: Sink,
+    tell: Tell,
+    asks: Asks = nobody_says_yes,
+    make_lane: MakesLane = LaneWorkspace,
 ) -> EndedRun:
-    opening = held(setup, stop=stop, sink=sink, tell=tell, asks=asks)
-    with opening as outer, ExitStack() as locks:
+    """A whole run in lanes; `make_lane` says what a lane is a place of."""
+    holding = hold_project(setup, stop=stop, sink=sink, tell=tell, asks=asks)
+    with holding as outer, ExitStack() as locks:
         locks.callback(_end_setups, tell)
-        yard = await open_yard(outer)
-        hold = partial(RunLock, run=outer.run.id, now=time.time(), lane=True)
-        locks.callback(yard.close)
-        locks.enter_context(hold(yard.landing.root / RALPH_DIR))
-        yard.hold = lambda place: locks.enter_context(hold(place.root / RALPH_DIR))
-
-        async def work(_: Run, workspace: Workspace) -> Decision:
+        pool = await open_pool(outer, make_lane)
+        locks.callback(pool.close)
+        pool.locks = TreeLocks(locks, outer.run.id)
+        pool.hold(pool.landing)
+        async with carried(pool.run, pool.workspace) as under_way:
             try:
-                decision = await Coordinator(yard).run()
+                under_way.decision = await Coordinator(pool).run()
             finally:
-                yard.close()
-            workspace.touched()
-            return decision
-
-        ended = await attended(yard.run, yard.workspace, work)
-        home = partial(bring_home, yard, ended.told.decision, tell)
+                pool.close()
+            pool.workspace.touched()
+        ended = under_way.ended
+        home = partial(bring_home, pool, ended.told.decision, tell)
         try:
-            await steadily(yard.run, partial(short, home))
+            await steadily_now(pool.run, home)
         except GitDisturbed as error:  # nothing is lost: it is on the run's branch
-            tell(f"{error.message}; {_left_there(yard)}.")
+            tell(f"{error.message}; {_left_there(pool)}.")
         return ended
 
 
@@ -100,11 +133,11 @@ def _end_setups(tell: Tell) -> None:
 
 async def settle_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> None:
     """Before a run in the checkout: what a run in lanes that was cut off left to do."""
-    with held(setup, stop=stop, sink=sink, tell=tell) as outer:
-        await _settled(outer)
+    with hold_project(setup, stop=stop, sink=sink, tell=tell) as outer:
+        await _settle_unfinished(outer)
 
 
-async def open_yard(outer: HeldProject) -> Yard:
+async def open_pool(outer: HeldProject, make_lane: MakesLane = LaneWorkspace) -> LanePool:
     """Settle what a crash left, then the landing tree, then the run in it."""
     home = outer.run.setup
     journal = outer.run.journal
@@ -112,66 +145,78 @@ async def open_yard(outer: HeldProject) -> Yard:
     tell = outer.run.tell
     checkout = repository_of(home)
     now = time.time()
-    _insist(home, checkout)
+    _insist_on_stories(home, checkout)
     candidate = journal.resume_candidate(now, errand=False)
     resumes = bool(home.options.resume and candidate and not candidate.expired)
-    if candidate and resumes and journal.part(Book, candidate.run.id) is None:
+    if candidate and resumes and journal.part(LanesState, candidate.run.id) is None:
         raise UsageError(
             "the unfinished run works in the checkout, not in lanes",
             "Go on with it: ralph run --continue --lanes 0; or begin anew: ralph run --lanes N",
         )
-    before = await _settled(outer)
-    if resumes and before:
-        book = before
-    else:
-        new_book = partial(_new_book, home, checkout, name, before, tell)
-        book = await steadily(outer.run, partial(short, new_book))
-    count = home.config.lanes.count or book.count
-    book = replace(book, count=count)
-    open_them = partial(_yard, outer, outer.run.session, book)
-    yard = await steadily(outer.run, partial(short, open_them))
+    before = await _settle_unfinished(outer, make_lane)
+    open_trees = partial(_open_trees, outer, before, make_lane, resumes=resumes)
+    pool = await steadily_now(outer.run, open_trees)
+    book = pool.book
     if dirty := checkout.dirty_paths(home.site.own):
         names = some([printable(path) for path in dirty])
         tell(f"warning: changes of your checkout stay there and are no part of the run: {names}")
-    tip = yard.tip()
+    tip = pool.tip()
     try:
-        stand = partial(worktrees.stand, yard.landing, tip)
-        await steadily(outer.run, lambda: in_thread(lambda _: stand()))
-        await made_ready(yard, yard.landing)
-        yard.keep()  # before the run exists: none is ever without its lanes
-        yard.run = await open_run(yard.run, yard.workspace)
-    except RalphError:
+        await steadily(outer.run, partial(pool.workspace.prepare, tip))
+        await ensure_ready(pool, pool.workspace)
+        pool.keep()  # before the run exists: none is ever without its lanes
+        pool.run = await open_run(pool.run, pool.workspace)
+    except RalphError as error:
         if journal.find_run(name) is None:  # nothing began: no branch of it is left
             is_new = is_of_a_run(book.branch) and name in book.branch
-            for ref in (book.kept_at, *([f"refs/heads/{book.branch}"] if is_new else [])):
+            refs = [book.kept_at]
+            if is_new:
+                refs.append(f"refs/heads/{book.branch}")
+            for ref in refs:
                 checkout.git.writing().attempt("update-ref", "-d", ref, tip)
-        raise
-    _tell_lanes(yard, tell)
-    return yard
+        if not isinstance(error, RepositoryError) or isinstance(error, GitDisturbed):
+            raise
+        lacking = lacking_in_lanes(home.project.root, home.config, checkout)
+        raise for_want_of(error, lacking) from error
+    _tell_lanes(pool, tell)
+    return pool
 
 
-def _tell_lanes(yard: Yard, tell: Tell) -> None:
+def _open_trees(
+    outer: HeldProject, before: LanesState | None, make_lane: MakesLane, *, resumes: bool
+) -> LanePool:
+    """The lanes of a run and its landing tree; a branch to land on where it goes on with none."""
+    home = outer.run.setup
+    book = before if resumes else None
+    if book is None:
+        book = _new_book(home, repository_of(home), outer.run.id, before, outer.run.tell)
+    book = replace(book, count=home.config.lanes.count or book.count)
+    return _pool_of(outer, outer.run.session, book, make_lane)
+
+
+def _tell_lanes(pool: LanePool, tell: Tell) -> None:
     """Where they are; and what quota and budget can pay for, before several spend it at once."""
-    run = yard.run
-    count = yard.book.count
-    where = f"{yard.directory}, landing on {yard.book.branch}"
-    tell(f"{count} lane{'s' * (count > 1)} in {where}; your checkout stays as it is.")
+    run = pool.run
+    count = pool.book.count
+    where = f"{pool.directory}, landing on {pool.book.branch}"
+    tell(f"{counted(count, 'lane')} in {where}; your checkout stays as it is.")
     if count <= 1:
         return
-    left = run.limits, run.totals(), yard.journal.dearest()
-    if words := pays_for(*left, capped=keeps_to_its_share(run)):
+    dearest = pool.journal.dearest()
+    is_capped = keeps_to_its_budget(run)
+    if words := pays_for(run.limits, run.totals(), dearest, capped=is_capped):
         tell(words)
-    used = quota_words(run.session.state.quota, run.clock(), resets=True)
+    used = quota_words(run.session.state.usage_windows, run.clock(), resets=True)
     sooner = "Several agents at once reach a usage limit sooner; all of them wait for it"
     tell(f"{sooner} together ({used})." if used else f"{sooner} together.")
 
 
-def _insist(home: Setup, checkout: Repository) -> None:
+def _insist_on_stories(home: Setup, checkout: Repository) -> None:
     if home.stories is None:
         raise UsageError("lanes work on stories", "Leave out --prompt, or --lanes.")
     if home.config.git.commit != "story":
         raise UsageError("lanes land by commits", 'Set commit = "story" under [git].')
-    if home.site.shares:
+    if home.site.has_neighbours:
         raise UsageError(
             "lanes have work trees of their own", 'Set scope = "repository" under [git].'
         )
@@ -185,7 +230,9 @@ def _insist(home: Setup, checkout: Repository) -> None:
         raise RepositoryError("there is no commit yet", "Commit what you have, then start again.")
 
 
-def _new_book(home: Setup, checkout: Repository, run: str, before: Book | None, tell: Tell) -> Book:
+def _new_book(
+    home: Setup, checkout: Repository, run: str, before: LanesState | None, tell: Tell
+) -> LanesState:
     """A branch to land on; lanes that hold work of open stories keep it."""
     head = checkout.head() or ""
     origin = checkout.branch() or ""
@@ -214,7 +261,7 @@ def _new_book(home: Setup, checkout: Repository, run: str, before: Book | None, 
         tell(f"{made.instead}: stories land on {made.name}.")
     kept_at = landed_ref(run)
     checkout.git.writing().run("update-ref", kept_at, tip)
-    return Book(
+    return LanesState(
         branch=made.name,
         kept_at=kept_at,
         origin=origin if made.name != name else "",
@@ -231,12 +278,12 @@ def insist_on_what_landed(setup: Setup) -> None:
         return
     with JournalReader.open(setup.project.journal) as journal:
         newest = journal.latest_run()
-        book = journal.part(Book, newest.id) if newest else None
+        book = journal.part(LanesState, newest.id) if newest else None
     if book and _waiting(setup.repo, book):
         raise _merge_first(setup, book)
 
 
-def _waiting(checkout: Repository, book: Book) -> str:
+def _waiting(checkout: Repository, book: LanesState) -> str:
     """What landed for the branch of the checkout and is not in it; empty where it is."""
     tip = checkout.commit_of(f"refs/heads/{book.branch}")  # without it, they do without
     tip = tip and checkout.commit_of(holds_what_landed(checkout, book))
@@ -244,7 +291,7 @@ def _waiting(checkout: Repository, book: Book) -> str:
     return tip if tip and mine and not has_again(checkout, checkout.head(), tip) else ""
 
 
-def _merge_first(home: Setup, book: Book) -> RepositoryError:
+def _merge_first(home: Setup, book: LanesState) -> RepositoryError:
     return RepositoryError(
         f"what the last run landed is on {holds_what_landed(repository_of(home), book)}"
         f" and not in {repository_of(home).branch()}",
@@ -252,7 +299,9 @@ def _merge_first(home: Setup, book: Book) -> RepositoryError:
     )
 
 
-def _yard(outer: HeldProject, session: Session, book: Book) -> Yard:
+def _pool_of(
+    outer: HeldProject, session: Session, book: LanesState, make_lane: MakesLane
+) -> LanePool:
     """The lanes of a book, and the tree they land in."""
     home = outer.run.setup
     checkout = repository_of(home)
@@ -278,25 +327,27 @@ def _yard(outer: HeldProject, session: Session, book: Book) -> Yard:
         book = replace(book, own_list=own, seen=seen)
     listed = "" if book.own_list else path
     site = site_in(home, landing, listed=listed, lands_on=book.branch)
-    workspace = Workspace(site, lock=outer.checkout.lock)
+    workspace = LandingWorkspace(site, landing, lock=outer.checkout.lock)
     run = outer.run if session is outer.run.session else outer.run.of_session(session)
-    place = replace(landing, repo=site.repo or landing.repo)  # whose git is confined as well
-    yard = Yard(home, run, workspace, place, outer.checkout.measure, directory, book)
-    workspace.lands = partial(land, yard)
-    return yard
+    measure = outer.checkout.measure
+    pool = LanePool(home, run, workspace, measure, directory, book, make_lane=make_lane)
+    workspace.pool = pool
+    return pool
 
 
-async def _settled(outer: HeldProject) -> Book | None:
+async def _settle_unfinished(
+    outer: HeldProject, make_lane: MakesLane = LaneWorkspace
+) -> LanesState | None:
     """Bring unfinished runs in line, wherever they worked; what the last lanes held."""
     journal = outer.run.journal
     book = None
     for record in journal.unfinished_runs():
         session = journal.session(record.id)
-        if (found := journal.part(Book, record.id)) is not None:
-            open_them = partial(_yard, outer, session, found)
-            yard = await steadily(outer.run, partial(short, open_them))
-            done = await steadily(outer.run, partial(recover_lanes, yard))
-            book = book or yard.book
+        if (found := journal.part(LanesState, record.id)) is not None:
+            open_them = partial(_pool_of, outer, session, found, make_lane)
+            pool = await steadily_now(outer.run, open_them)
+            done = await steadily(outer.run, partial(recover_lanes, pool))
+            book = book or pool.book
         else:  # it worked in the checkout
             site = outer.run.setup.site_of_stories(record.prd_path)
             workspace = Workspace(site, lock=outer.checkout.lock)
@@ -307,55 +358,60 @@ async def _settled(outer: HeldProject) -> Book | None:
         for words in done:
             outer.run.tell(f"Recovered: {words}.")
     newest = journal.latest_run()
-    return book or (journal.part(Book, newest.id) if newest else None)
+    return book or (journal.part(LanesState, newest.id) if newest else None)
 
 
-async def recover_lanes(yard: Yard) -> list[str]:
+async def recover_lanes(pool: LanePool) -> list[str]:
     """Do what was begun; returns what was done, in words."""
-    journal = yard.journal
-    run = yard.run.id
-    if worktrees.is_empty(yard.landing):  # somebody deleted it
-        worktrees.stand(yard.landing, yard.tip())
-    put_back = yard.workspace.restore_experiment(journal)
+    journal = pool.journal
+    run = pool.run.id
+    if worktrees.is_empty(pool.landing):  # somebody deleted it
+        worktrees.reset_to_commit(pool.landing, pool.tip())
+    put_back = pool.workspace.restore_experiment(journal)
     done = [put_back] if put_back else []
-    for number, note in tuple(yard.book.lanes.items()):
+    for number, note in tuple(pool.book.lanes.items()):
         if note.onto:
-            await finish_move(yard, yard.lane(number))
+            await finish_move(pool, pool.lane(number))
             done.append(f"moved the work of {note.story} in lane {number}")
     for owing in journal.owed_effects(run):
-        holding = yard.book.lane_of(owing.story)
-        await again(yard, owing)
+        holding = pool.book.lane_of(owing.story)
+        await redo_owed_effects(pool, owing)
         if holding:
-            settle(yard, holding, owing.story or "", owing.n)
+            settle(pool, holding, owing.story or "", owing.n)
         done.append(f"finished what iteration {owing.n} had left to do")
-    keep_up(yard)  # what is owed lands in the state in which it was checked
+    keep_up(pool)  # what is owed lands in the state in which it was checked
     cuts = journal.unfinished_iterations(run)
-    gone = take_back(yard.run, yard.workspace) if cuts else {}
+    gone = take_back(pool.run, pool.workspace) if cuts else {}
     done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
-    lanes = [yard.lane(yard.book.lane_of(cut.story) or 1) for cut in cuts]
+    lanes = [pool.lane(pool.book.lane_of(cut.story) or 1) for cut in cuts]
     for cut, lane in zip(cuts, lanes, strict=True):
-        watch_again(yard, lane, cut.n, cut.story or "")
-        if lost := lane.lost:
-            lane.workspace.left_lane = partial(str, lost)
-        await hear_of_stashes(yard, lane, None)
-        conclude = partial(land_iteration, yard, lane)
-        done.append(await recover_iteration(yard.run, lane.workspace, cut, conclude))
-    yard.close()
-    yard.workspace.close()
+        given_away = lane.workspace.gave_away(pool.run, cut.n)
+        stopped = () if given_away else stop_agent_of(cut)
+        if lane.lost:
+            lane.workspace.astray = (lane.lost,)
+        else:
+            found = report_work_outside(pool, lane, cut.n, cut.story or "")
+            lane.workspace.astray = found
+        await hear_of_stashes(pool, lane, None)
+        recovered = await recover_iteration(pool.run, lane.workspace, cut, stopped)
+        if recovered.judged is not None:
+            await land_iteration(pool, lane, recovered.judged)
+        done.append(recovered.words)
+    pool.close()
     return done
 
 
-def _left_there(yard: Yard) -> str:
-    book = yard.book
-    return f"what landed is on {book.branch}; to have it: {way_to_have_it(yard.home, book)}"
+def _left_there(pool: LanePool) -> str:
+    book = pool.book
+    return f"what landed is on {book.branch}; to have it: {way_to_have_it(pool.home, book)}"
 
 
-def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:
+def bring_home(pool: LanePool, decision: ExitDecision, tell: Tell) -> None:
     """Move the branch of the checkout forward if nobody is disturbed by it, or say how."""
-    checkout = yard.checkout
-    book = yard.book
-    home = yard.home
-    tip = yard.tip()
+    checkout = pool.checkout
+    book = pool.book
+    home = pool.home
+    tip = pool.tip()
     has_it = False
     here = checkout.branch() or ""
     head = checkout.head() or ""
@@ -371,30 +427,30 @@ def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:
         words = f"{here} has what landed"
         if moved := _moved_submodules(checkout, book.origin_head, tip):
             words += f"; for {some(moved)}: git submodule update"
-        yard.keep(seen=digest(home.stories.path) if home.stories else "")
+        pool.keep(seen=digest(home.stories.path) if home.stories else "")
         if is_unmoved:
-            yard.keep(origin_head=tip)
+            pool.keep(origin_head=tip)
         if decision is ExitDecision.PROJECT_COMPLETE and is_of_a_run(book.branch):
-            _forget_branch(yard, tip)
+            _forget_branch(pool, tip)
         if stands_on_ours:
-            yard.keep(branch=here)  # which their own branch does not have yet
+            pool.keep(branch=here)  # which their own branch does not have yet
     elif tip == book.origin_head:
         words = "nothing landed"
     elif tip == head:
         words = f"{here} has what landed"
     else:
-        words = _left_there(yard)
-    yard.keep(ended=words)
+        words = _left_there(pool)
+    pool.keep(ended=words)
     tell(f"{words}.")
 
 
-def _forget_branch(yard: Yard, tip: str) -> None:
+def _forget_branch(pool: LanePool, tip: str) -> None:
     """Delete the branch of a run that is over and that the checkout has, and our ref of it."""
-    git = yard.checkout.git.writing()
-    branch = yard.book.branch
-    if who_stands_on(yard.checkout, branch) is None:
+    git = pool.checkout.git.writing()
+    branch = pool.book.branch
+    if who_stands_on(pool.checkout, branch) is None:
         git.attempt("update-ref", "-d", f"refs/heads/{branch}", tip)
-        git.attempt("update-ref", "-d", yard.book.kept_at, tip)
+        git.attempt("update-ref", "-d", pool.book.kept_at, tip)
 
 
 def _moved_submodules(checkout: Repository, before: str, after: str) -> list[str]:

@@ -19,23 +19,22 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from ralphloop.atomic import kill_point
 from ralphloop.core.events import LaneLeft, StoriesEdited
 from ralphloop.core.model import StoryList, Value
-from ralphloop.core.run_state import Book, Standing, States, state_of
+from ralphloop.core.run_state import LanesState, Standing, States, state_of
 from ralphloop.errors import InputError
-from ralphloop.lanes.branch import move
+from ralphloop.lanes.branch import bring_list
 from ralphloop.lanes.branch_names import holds_what_landed
-from ralphloop.lanes.worktrees import SIGNED, stand
-from ralphloop.lanes.yard import Lane, Yard, repository_of
+from ralphloop.lanes.found_stories import with_found
+from ralphloop.lanes.pool import Lane, LanePool, repository_of
+from ralphloop.lanes.worktrees import SIGNED
 from ralphloop.loop.begin import Round
 from ralphloop.loop.prepare import Setup
-from ralphloop.repo.commit import with_trailers
 from ralphloop.repo.git import printable
-from ralphloop.repo.set_aside import scratch_index
 from ralphloop.repo.snapshot import Snapshot
 from ralphloop.repo.work_tree import Repository
 from ralphloop.room import open_regular
@@ -68,7 +67,7 @@ def blob_of(repo: Repository, path: str, file: Path) -> str:
     return repo.git.attempt("hash-object", f"--path={path}", str(file)).stdout.decode().strip()
 
 
-def way_to_have_it(home: Setup, book: Book) -> str:
+def way_to_have_it(home: Setup, book: LanesState) -> str:
     """The command that brings what landed into the checkout, and an edit of theirs to no harm."""
     repo = repository_of(home)
     path = home.site.listed
@@ -87,61 +86,71 @@ def way_to_have_it(home: Setup, book: Book) -> str:
     return f"{command} (it has your edit of {path})" if taken else f"{command} && git stash pop"
 
 
+class _Looked(NamedTuple):
+    """The person's story file and their HEAD."""
+
+    file: str = ""  # a digest of what it holds
+    head: str = ""
+
+
 class Edits:
-    def __init__(self, yard: Yard) -> None:
-        self.yard = yard
-        self._looked = ("", "")  # the file and HEAD, as they were looked at last
-        self._since = max(1, yard.run.session.number + 1 - 2 * yard.book.count)
+    """What a person changes of the stories in their checkout, brought onto the run's branch."""
+
+    def __init__(self, pool: LanePool) -> None:
+        self.pool = pool
+        self._looked = _Looked()  # as they were looked at last
+        self._since = max(1, pool.run.session.number + 1 - 2 * pool.book.count)
 
     def take_over(self) -> None:
         """Bring what changed onto the run's branch, and say it once; nothing may be landing."""
-        yard = self.yard
-        book = self.yard.book
-        checkout = self.yard.checkout
+        pool = self.pool
+        book = self.pool.book
+        checkout = self.pool.checkout
         known = None
         if not book.own_list and checkout.branch() == (book.on or book.origin):
-            known = yard.home.stories
+            known = pool.home.stories
         if known is None or checkout.unfinished_operation():
             return
         now = digest(known.path)
         head = checkout.head() or ""
         git = checkout.git
         if now == book.seen:
-            at_work = yard.journal.unfinished_iterations(yard.run.id)
-            self._since = at_work[0].n if at_work else yard.run.session.number + 1
-        if (now, head) == self._looked or (now == book.seen and head == book.origin_head):
+            at_work = pool.journal.unfinished_iterations(pool.run.id)
+            self._since = at_work[0].n if at_work else pool.run.session.number + 1
+        looked = _Looked(now, head)
+        if looked in (self._looked, _Looked(book.seen, book.origin_head)):
             return
         text = self._edited(known.path) if now != book.seen else b""
         if text is None:
-            self._looked = now, head
+            self._looked = looked
             return
         joined = ""
         old = book.origin_head
         if book.origin and head != old and git.contains(head, old):
             changed = git.names("diff", "--name-only", "--no-renames", "-z", old, head)
-            joined = (
-                head if changed == [yard.home.site.listed] else ""
-            )  # they change the stories only
-        self._bring(text, joined)
-        yard.keep(seen=now, origin_head=joined or old)
-        self._looked = now, head
+            if changed == [pool.home.site.listed]:  # they change the stories only
+                joined = head
+        name = Path(pool.home.site.listed).name
+        bring_list(pool, text, joined, f"{name} as it was edited during the run")
+        pool.keep(seen=now, origin_head=joined or old)
+        self._looked = looked
 
     def _edited(self, path: Path) -> bytes | None:
         """The person's text with the marks of the journal; None where it is not to be used yet."""
-        run = self.yard.run
-        workspace = self.yard.workspace
+        run = self.pool.run
+        workspace = self.pool.workspace
         try:
-            data = read(path)
+            data = with_found(self.pool, path, read(path))
             stories = load(path, data=data).list
         except InputError as error:
             where = f"{path.name} in your checkout cannot be read"
             self._say([f"{where} ({error.message}); the stories stay as they were"])
             return None
-        checkout = self.yard.checkout
-        listed = self.yard.home.site.listed
+        checkout = self.pool.checkout
+        listed = self.pool.home.site.listed
         signed = checkout.git.line("log", "-1", "--format=%cn", "HEAD", "--", listed)
         is_committed = blob_of(checkout, listed, path) == blob_at(checkout, "HEAD", listed)
-        logs = self.yard.home.project.transcripts / run.id
+        logs = self.pool.home.project.transcripts / run.id
         numbers = range(self._since, run.session.number + 1)  # of those that worked since
         named = (names_it(logs / f"{n}.log", checkout.root, [listed]) for n in numbers)
         if SIGNED in signed or (not is_committed and any(named)):
@@ -159,40 +168,8 @@ class Edits:
     def _say(self, said: list[str]) -> None:
         more = [f"and {len(said) - _MOST_SAID} more changes"] if len(said) > _MOST_SAID else []
         if words := (*said[:_MOST_SAID], *more):
-            self.yard.run.emit(StoriesEdited(changes=words))
-            self.yard.keep(edited=words)
-
-    def _bring(self, text: bytes, head: str) -> None:
-        """A commit with this text, or the one it has, on the run's branch; after `head` as well."""
-        yard = self.yard
-        checkout = yard.checkout
-        path = yard.home.site.listed
-        tip = yard.tip()
-        with scratch_index(checkout, tip) as git:
-            if text:
-                args = ("hash-object", "-w", f"--path={path}", "--stdin")
-                blob = git.run(*args, stdin=text).decode().strip()
-                mode = git.line("ls-files", "--stage", "--", f":/{path}").partition(" ")[0]
-                git.run("update-index", "--add", "--cacheinfo", f"{mode or '100644'},{blob},{path}")
-            tree = git.line("write-tree")
-            parents = [tip, head] if head and not git.contains(tip, head) else [tip]
-            if len(parents) > 1 and git.contains(head, tip):
-                parents = [head]
-            commit = parents[0]
-            if len(parents) > 1 or tree != git.line("rev-parse", f"{commit}^{{tree}}"):
-                onto = [part for parent in parents for part in ("-p", parent)]
-                words = with_trailers(f"{Path(path).name} as it was edited during the run", {})
-                commit = git.line("commit-tree", tree, *onto, "-m", words)
-        if commit == tip:
-            if yard.landing.repo.head() != tip:  # git was killed before it stood there
-                stand(yard.landing, tip)
-                yard.workspace.touched()
-            return
-        kill_point("edited.committed")
-        move(yard, commit, "ralph: stories were edited")
-        kill_point("edited.landed")
-        stand(yard.landing, commit)
-        yard.workspace.touched()
+            self.pool.run.emit(StoriesEdited(changes=words))
+            self.pool.keep(edited=words)
 
 
 def _changes(before: StoryList, now: StoryList, states: States) -> Iterator[str]:
@@ -221,64 +198,63 @@ class Surroundings(Value, kw_only=True):
     checkout: Snapshot
 
 
-def watch(yard: Yard, lane: Lane, begun: Round) -> None:
-    """Remember how long every reflog is and what the checkout holds; look again before judging."""
-    logs = dict.fromkeys(map(str, _logs(yard)), 0)
+def watch(pool: LanePool, lane: Lane, begun: Round) -> None:
+    """Remember how long every reflog is and what the checkout holds, before an agent starts."""
+    logs = dict.fromkeys(map(str, _logs(pool)), 0)
     for path in logs:
         with suppress(OSError):
             logs[path] = Path(path).stat().st_size
-    before = Surroundings(n=begun.number, logs=logs, checkout=yard.outside.tree())
-    yard.journal.set_meta(_key(yard, lane), before)
-    watch_again(yard, lane, begun.number, begun.story.id if begun.story else "")
+    before = Surroundings(n=begun.number, logs=logs, checkout=pool.outside.tree())
+    pool.journal.set_meta(_key(pool, lane), before)
+    lane.workspace.astray = ()
 
 
-def watch_again(yard: Yard, lane: Lane, number: int, story: str) -> None:
-    """The same for a start that another process watched; nothing where its agent never began."""
-    lane.workspace.left_lane = str  # which says nothing
+def report_work_outside(pool: LanePool, lane: Lane, number: int, story: str) -> tuple[str, ...]:
+    """What the agent of a start did outside of its lane, in words; told where it did anything.
+
+    Another process may have watched it.  Nothing where its agent never began.
+    """
     try:
-        before = msgspec.convert(yard.journal.meta(_key(yard, lane)), Surroundings)
+        before = msgspec.convert(pool.journal.meta(_key(pool, lane)), Surroundings)
     except msgspec.ValidationError:
-        return  # there is none, or another version wrote it
-    transcript = yard.home.project.transcripts / yard.run.id / f"{number}.log"
-
-    def left() -> str:
-        found = [*_moved(yard, lane, before)]
-        after = yard.outside.tree()
-        if after.tree != before.checkout.tree:
-            known = yard.outside.known(before.checkout).tree
-            paths = [change.path for change in yard.outside.changes(known, after.tree)]
-            if names_it(transcript, yard.checkout.root, paths):
-                names = some([printable(it) for it in paths], 5)
-                found.append(f"it changed files of your checkout ({names})")
-        if not found:
-            return ""
-        words = f"the agent left its lane {lane.place.root}: {'; '.join(found[:5])}"
-        yard.run.emit(LaneLeft(story=story, lane=lane.number, reason=words), number)
-        return words
-
-    if before.n == number:
-        lane.workspace.left_lane = left
+        return ()  # there is none, or another version wrote it
+    if before.n != number:
+        return ()
+    found = [*_moved(pool, lane, before)]
+    after = pool.outside.tree()
+    if after.tree != before.checkout.tree:
+        transcript = pool.home.project.transcripts / pool.run.id / f"{number}.log"
+        known = pool.outside.known(before.checkout).tree
+        paths = [change.path for change in pool.outside.changes(known, after.tree)]
+        if names_it(transcript, pool.checkout.root, paths):
+            names = some([printable(it) for it in paths], 5)
+            found.append(f"it changed files of your checkout ({names})")
+    if not found:
+        return ()
+    words = f"the agent left its lane {lane.place.root}: {'; '.join(found[:5])}"
+    pool.run.emit(LaneLeft(story=story, lane=lane.number, reason=words), number)
+    return (words,)
 
 
-def _key(yard: Yard, lane: Lane) -> str:
-    return f"outside:{yard.run.id}:{lane.number}"
+def _key(pool: LanePool, lane: Lane) -> str:
+    return f"outside:{pool.run.id}:{lane.number}"
 
 
-def _logs(yard: Yard) -> Iterator[Path]:
-    common = yard.checkout.common_dir
+def _logs(pool: LanePool) -> Iterator[Path]:
+    common = pool.checkout.common_dir
     yield common / "logs" / "HEAD"
     yield from sorted(common.glob("worktrees/*/logs/HEAD"))
     for folder, _, names in os.walk(common / "logs" / "refs" / "heads"):
         yield from (Path(folder, name) for name in names)
 
 
-def _moved(yard: Yard, lane: Lane, before: Surroundings) -> Iterator[str]:
+def _moved(pool: LanePool, lane: Lane, before: Surroundings) -> Iterator[str]:
     """Branches that were there and HEADs of other work trees that it moved."""
-    common = yard.checkout.common_dir
+    common = pool.checkout.common_dir
     sign = lane.place.signature.encode()
     branches = common / "logs" / "refs" / "heads"
     mine = {lane.place.repo.git_dir / "logs" / "HEAD", branches / lane.place.branch}
-    for path in _logs(yard):
+    for path in _logs(pool):
         is_branch = path.is_relative_to(branches)
         if path in mine or (is_branch and str(path) not in before.logs):
             continue  # a branch of its own is no harm
