@@ -241,7 +241,7 @@ GUARDS = (
         agent="write('counter.txt', START); status(words=f'Improved it, round {START}.')",
         starts=9,  # from the sixth on nothing has come of it
         code=1,
-        words="treading water: 6 iterations without a claim differ by 1 line",
+        words="no net change: 6 iterations without a claim differ by 1 line",
         setting={"checks": TRUE},
     ),
     Guard(
@@ -261,7 +261,7 @@ GUARDS = (
         """,
         starts=9,
         code=1,
-        words="treading water",
+        words="no net change",
         arguments=("--allow-red",),
         setting={"checks": FALSE, "files": {"src/a.py": "total = 0\nrest = 1\n"}},
     ),
@@ -274,7 +274,7 @@ GUARDS = (
         """,
         starts=9,
         code=1,
-        words="treading water",
+        words="no net change",
     ),
     Guard(
         name="another question each time",
@@ -285,7 +285,7 @@ GUARDS = (
         """,
         starts=9,
         code=1,
-        words="treading water",
+        words="no net change",
     ),
     Guard(
         name="comments only",
@@ -295,7 +295,7 @@ GUARDS = (
         """,
         starts=9,
         code=1,
-        words="treading water",
+        words="no net change",
         setting={"files": {"src/a.py": "total = 0\n"}},
     ),
     Guard(
@@ -337,7 +337,7 @@ GUARDS = (
         """,
         starts=4,
         code=1,
-        words="question to a person, nobody is there",
+        words="question to a person: ",
     ),
     Guard(
         name="growing output",

@@ -115,6 +115,7 @@ class Calc(unittest.TestCase):
         self.assertEqual(calc.double(2), 4)
 
 """
+IN_PLACE = {"RALPH_PROOF_CLEAN_TREE": "off"}
 IGNORED = {".gitignore": ".ralph/\n.ralph-session.json\n.ralph-circuit-state.json\n__pycache__/\n"}
 UNITTEST = [["python3", "-m", "unittest", "discover", "-s", "tests", "-t", "."]]
 
@@ -282,8 +283,13 @@ def sandbox(
     toml: str = "",
     output: str = "text",
     files: dict[str, str] | None = None,
+    clean_tree: bool = False,
 ) -> Sandbox:
-    """A repository with this agent; `output` is how its output is read."""
+    """A repository with this agent; `output` is how its output is read.
+
+    Stories are judged in place, as in a session or where no clean tree can be made ready; what is
+    judged in one, as in an ordinary run, says so.
+    """
     root, state = tmp_path / "repo", tmp_path / "state"
     root.mkdir(parents=True)
     state.mkdir()
@@ -307,4 +313,4 @@ def sandbox(
         path.write_text(content)
     for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "start"]):
         subprocess.run(["git", *command], cwd=root, check=True)
-    return Sandbox(root, state)
+    return Sandbox(root, state, {} if clean_tree else dict(IN_PLACE))

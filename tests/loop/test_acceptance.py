@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ralphloop.journal.journal import Journal
+from tests import sentences
 from tests.agents_run.helpers import wait_until
 from tests.guarantees import Measured
 from tests.loop.projects import sandbox, story
@@ -43,7 +44,7 @@ def test_S04_AC1_detached_survives_its_starter(tmp_path: Path) -> None:
     while box.leftovers():
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    assert "run ended: all done" in (box.root / ".ralph/ralph.log").read_text()
+    assert sentences.ALL_DONE in (box.root / ".ralph/ralph.log").read_text()
 
 
 def test_S04_AC2_every_iteration_is_a_new_process_with_fresh_context(tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_S04_AC6_ctrl_c_saves_a_checkpoint_and_exits_clean(tmp_path: Path) -> No
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130, out + err
-    assert "ralph run --continue" in err
+    assert sentences.GO_ON in err
     assert box.leftovers() == []
     session = json.loads((box.root / ".ralph-session.json").read_text())
     assert session["session_id"]
@@ -254,7 +255,7 @@ def test_hangup_goes_on_into_the_log(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGHUP)
     process.communicate(timeout=30)
     assert process.returncode == 0
-    assert "run ended: all done" in (box.root / ".ralph/ralph.log").read_text()
+    assert sentences.ALL_DONE in (box.root / ".ralph/ralph.log").read_text()
 
 
 def test_only_one_run_at_a_time(tmp_path: Path) -> None:

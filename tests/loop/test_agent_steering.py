@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests import sentences
 from tests.cli.test_serve import served
 from tests.loop.projects import Sandbox, sandbox
 
@@ -31,6 +32,8 @@ WISHES = [
     ["stop"],
     ["serve"],
     ["serve", "--new-token"],
+    ["serve", "--all"],
+    ["serve", "--all", "--new-token"],
 ]
 WORKS = "write(f'{STORY}.txt'); done()"
 
@@ -160,4 +163,4 @@ if START == 1:
     box = trying(tmp_path, agent)
     done = box.run()
     assert done.code == 0, done.text + (box.state / "tried").read_text()
-    assert "it goes into the next prompt" in (box.state / "tried").read_text()
+    assert sentences.NEXT_PROMPT in (box.state / "tried").read_text()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import sentences
 from tests.guarantees import Measured
 from tests.loop import test_proof as proof
 from tests.loop.guards import told
@@ -47,7 +48,7 @@ def test_a_disk_that_is_nearly_full_is_refused_before_the_agent_starts(
     (small_disk / "filler").write_bytes(bytes(150 * MEGABYTE))
     done = box.run()
     assert done.code == 66, done.text
-    assert "MB are free" in done.err
+    assert sentences.DISK_LOW in done.err
     assert box.starts == 0
     measured(box.starts)
 
@@ -61,7 +62,7 @@ def test_a_disk_that_fills_up_during_the_run_holds_it(small_disk: Path, measured
     box = sandbox(small_disk, agent, checks=GREEN)
     done = box.run("--json", "--max-time", "4s")
     assert done.code == 3, told(done)
-    assert "MB are free" in done.out
+    assert sentences.DISK_LOW in done.out
     assert box.starts == 1
     measured(box.starts)
 
@@ -112,7 +113,7 @@ def test_a_disk_that_fills_up_while_files_are_exchanged_loses_nothing(
         "class F(unittest.TestCase):\n"
         "    def test_full(self):\n"
         f"        flag = pathlib.Path({str(flag)!r})\n"
-        "        if not hasattr(calc, 'halve') and not flag.exists():\n"
+        "        if 'BaseException' in open('calc.py').read() and not flag.exists():\n"
         "            flag.write_text('')\n"
         f"            with open({str(filler)!r}, 'wb', buffering=0) as file:\n"
         "                try:\n"

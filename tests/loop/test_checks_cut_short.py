@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import sentences
 from tests.guarantees import Measured
 from tests.loop.projects import Sandbox, sandbox
 
@@ -81,4 +82,4 @@ def test_what_a_person_changed_meanwhile_is_judged(tmp_path: Path) -> None:
     (box.root / "US-1.txt").write_text("by a person")
     done = box.run("--continue")
     assert done.code == 0, done.text
-    assert box.git("show", "HEAD~1:US-1.txt") == "by a person"
+    assert box.git("show", "HEAD~1:US-1.txt") == sentences.BY_A_PERSON

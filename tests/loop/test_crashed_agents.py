@@ -37,7 +37,7 @@ def test_a_crash_is_called_so_with_its_last_line_and_the_way_to_the_rest(tmp_pat
     done = box.run()
     assert "crashed after" in done.out, done.text
     assert "exit code 1; AssertionError: the cart is empty. All of it: ralph log" in done.out
-    for word in ("killed", "outage", "came to nothing"):
+    for word in ("killed", "outage", "start failed"):
         assert word not in done.out
     assert {kept.analysis.outcome for kept in box.records()} == {Outcome.ERROR}
     command = done.out.partition("All of it: ralph ")[2].splitlines()[0]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.core.grading import StoryVerdict
+from tests import sentences
 from tests.lanes.yards import stories_of, yard
 from tests.loop.guards import told
 from tests.loop.projects import IGNORED, Sandbox, sandbox, story
@@ -87,7 +88,7 @@ def verdicts(box: Sandbox) -> list[StoryVerdict]:
 
 
 SHOWN = {
-    "a docstring": ("broken(); replace(calc, '    -4\\n', '    4\\n')", "calc.py::calc.double"),
+    "a docstring": ("broken(); replace(calc, '    -4\\n', '    4\\n')", "calc.double"),
     "prose": (
         "replace(calc, 'return 2 * x', 'return 2 * x + (x > 2)'); replace(prose, '    6\\n', '    7\\n')",
         "README.md",
@@ -126,7 +127,7 @@ def test_an_example_that_was_made_easier_is_asked_about(tmp_path: Path, agent: s
     box = project(tmp_path, agent)
     done = box.run("--max-iterations", "2")
     assert "calc.double" in " ".join(verdicts(box)[0].asked), told(done)
-    assert verdicts(box)[-1].grade == "needs review", verdicts(box)[-1]
+    assert verdicts(box)[-1].grade == sentences.NEEDS_REVIEW, verdicts(box)[-1]
 
 
 HONEST = {
@@ -160,7 +161,7 @@ replace(calc, "return 2 * x", "return 2 * x + '!' if isinstance(x, str) else 2 *
     assert done.code == 0, told(done)
     [only] = verdicts(box)
     assert only.grade == "verified", only
-    assert "calc.py::calc.double" in only.reasons[0]
+    assert "calc.double" in only.reasons[0]
 
 
 def test_under_unittest_it_is_the_same(tmp_path: Path) -> None:
@@ -179,7 +180,7 @@ def test_under_unittest_it_is_the_same(tmp_path: Path) -> None:
     assert done.code == 0, told(done)
     [only] = verdicts(box)
     assert only.grade == "checked", only
-    assert "calc.py::calc.double" in only.look_at[0]
+    assert "calc.double" in only.look_at[0]
     assert "expected 4, got -4" in only.look_at[0]
 
 
@@ -196,4 +197,4 @@ def test_in_lanes_it_is_the_same(tmp_path: Path) -> None:
     done = box.run("--lanes", "2", "--max-iterations", "1")
     assert done.code == 0, told(done)
     assert verdicts(box)[-1].grade == "checked", verdicts(box)[-1]
-    assert "calc.py::calc.double" in verdicts(box)[-1].look_at[0]
+    assert "calc.double" in verdicts(box)[-1].look_at[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests import sentences
 from tests.loop.guards import told
 from tests.loop.projects import Sandbox, sandbox
 
@@ -33,7 +34,7 @@ def test_the_stories_of_the_project_are_shown_again(tmp_path: Path) -> None:
     assert "0 of 3 stories passed" in shown
     assert "from prd.json" in shown
     assert f"{name}: make the file" in shown
-    assert "no longer in the story list" not in shown
+    assert sentences.NOT_LISTED not in shown
     found = json.loads(box.ralph("stories", "--json").out)
     assert [one["id"] for one in found["stories"]] == ["US-1", "US-2", "US-3"]
     assert [(one["id"], one["state"], one["grade"]) for one in found["errands"]] == [
@@ -47,7 +48,8 @@ def test_status_shows_the_list_and_the_errand(tmp_path: Path) -> None:
     name = errand(box)
     shown = box.ralph("status").out
     assert "0 of 3 passed" in shown
-    assert "errand" in shown
+    assert "one-off task" in shown
+    assert "errand" not in shown
     assert f"{name} “make the file”: passed (verified)" in shown
     assert "`ralph run`" in shown
     found = box.status()
@@ -92,7 +94,7 @@ def test_an_errand_that_asks_is_not_lost(tmp_path: Path) -> None:
     assert "Which name?" in shown
     assert f"ralph answer {name}" in shown
     assert box.ralph("answer", name, "made.txt, please").code == 0
-    assert "ralph run --continue" in box.ralph("status").out
+    assert sentences.GO_ON in box.ralph("status").out
     assert box.run("--continue").code == 0
     assert box.passes() == {"US-1": False, "US-2": False}
     assert "passed" in box.ralph("stories").out.partition(name)[2]

@@ -31,7 +31,7 @@ from pkg import mod
 
 class Halve(unittest.TestCase):
     def test_halves(self):
-        if not hasattr(mod, "halve"):
+        if "BaseException" in open(mod.__file__).read():
             shutil.rmtree("pkg")
             os.symlink({outside!r}, "pkg")
         self.assertEqual(mod.halve(4), 2)
@@ -137,7 +137,7 @@ def test_a_directory_in_the_place_of_a_file_gives_way(tmp_path: Path, where: Whe
     assert box.git("show", "HEAD:settings.d") == "2", told(done)
     assert box.git("show", "HEAD:app.py") == READS.strip(), told(done)
     assert box.git("status", "--porcelain") == ""
-    assert box.run(*arguments[:-2], "--continue").code == 0
+    assert box.run(*arguments[:-2], "--continue").code == 64  # it finished
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_a_check_that_removes_what_git_ignores_ends_no_night(tmp_path: Path) -> 
     assert box.git("status", "--porcelain") == ""
     assert len(box.records()) == 2
     assert any("not tried: a check removes" in it for it in box.records()[0].verdict.remarks)
-    assert box.run("--continue").code == 0
+    assert box.run("--continue").code == 64  # it finished
 
 
 CLEANS = """
@@ -194,7 +194,7 @@ from pkg import mod
 
 class Halve(unittest.TestCase):
     def test_halves(self):
-        if not hasattr(mod, "halve"):
+        if "BaseException" in open(mod.__file__).read():
             shutil.rmtree(".ralph")
         self.assertEqual(mod.halve(4), 2)
 """

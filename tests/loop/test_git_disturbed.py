@@ -11,6 +11,7 @@ import pytest
 
 from tests.loop.fake_git import FakeGit
 from tests.loop.projects import Done, Sandbox, sandbox, story
+from tests.tables import every
 
 # One story is set aside, the other passes, then the first has its second chance.
 STORIES = [story("US-1"), story("US-2")]
@@ -57,7 +58,7 @@ def assert_all_is_done(box: Sandbox, done: Done, starts: int = 3) -> None:
 
 
 @pytest.mark.parametrize("works", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("command", WRITING)
+@pytest.mark.parametrize("command", every(2, WRITING, first=1))
 def test_a_git_that_is_killed_once_is_asked_again(
     tmp_path: Path, command: str, works: bool
 ) -> None:
@@ -71,7 +72,7 @@ def test_a_git_that_is_killed_once_is_asked_again(
 
 
 @pytest.mark.parametrize("first", [1, 2, 4])
-@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("command", every(2, READING, first=1))
 def test_a_git_that_only_reads_is_asked_again_at_once(
     tmp_path: Path, command: str, first: int
 ) -> None:

@@ -85,7 +85,7 @@ def test_a_limit_reached_with_the_last_story_is_no_limit(tmp_path: Path) -> None
     box = sandbox(tmp_path, "write(f'src/{START}.py', START); done()", stories=2)
     done = box.run("--max-iterations", "2")
     assert done.code == 0, done.text
-    assert box.run("--continue", "--max-iterations", "2").code == 0
+    assert box.run("--continue", "--max-iterations", "2").code == 64
     assert box.starts == 2
 
 

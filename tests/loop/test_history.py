@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests import sentences
 from tests.guarantees import Measured
 from tests.loop.projects import Done, Sandbox, sandbox, story
 
@@ -98,7 +99,10 @@ write(f'a{{START}}.txt'); done()
     assert kept(box)[name].split("\n")[0] == "mine"
     assert "mine" in box.prompt(2)
     assert name in box.prompt(2)
-    assert box.git("log", "-1", "--format=%(trailers:key=Ralph-Grade,valueonly)") == "needs review"
+    assert (
+        box.git("log", "-1", "--format=%(trailers:key=Ralph-Grade,valueonly)")
+        == sentences.NEEDS_REVIEW
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,16 @@ from pathlib import Path
 
 import pytest
 
+from ralphloop.night.look import has_unfinished_run
+from ralphloop.project import Project
 from tests.guarantees import Measured
 from tests.kill_points import (
+    BRINGING_BACK_POINTS,
     EFFECT_POINTS,
     EXPERIMENT_POINTS,
     JOURNAL_POINTS,
     LANE_POINTS,
+    REJECTION_POINTS,
     to_be_killed_at,
 )
 from tests.loop import kill_scenario
@@ -40,6 +44,8 @@ DEEPEST_PASS = 60 if TORTURE else 0
 NEVER_IN_A_RUN = {
     "migrate": "only a journal of an older release is migrated",
     "add_request": "requests are written by the commands that ask, not by the run",
+    "rejected": "a person sends back between runs: test_rejecting_killed.py",
+    "brought_back": "and takes that back between runs: test_undoing_a_rejection.py",
 }
 # The agent ran, and what it was paid for is not in the journal: the work is done again and paid
 # again, as its own book shows.
@@ -100,6 +106,13 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Remains]:
     return found
 
 
+def going_on(box: Sandbox) -> tuple[str, ...]:
+    """How a person goes on: a run that was not written down, or was through, is none to continue."""
+    project = Project(box.root)
+    has_begun = project.journal.exists() and has_unfinished_run(project)
+    return ("--continue",) if has_begun else ()
+
+
 def killed_at(box: Sandbox, point: str, *arguments: str) -> bool:
     """Run until the point kills it; False where the run never passed it."""
     done = box.run(*arguments, env=to_be_killed_at(point))
@@ -120,7 +133,7 @@ def test_S04_AC3_a_kill_at_any_point_changes_nothing(
         resuming = ("--continue",)
     assert killed_at(box, point, *resuming), f"{point} was not passed"
     assert_views_are_whole(box)
-    done = box.run("--continue")
+    done = box.run(*going_on(box))
     assert_as_if_never_killed(box, done, untouched[night])
     measured(abs(len(box.subjects()) - len(untouched[night].subjects)))
     if point.partition(":")[0] not in WHILE_THE_AGENT_RAN:
@@ -138,14 +151,14 @@ def test_kills_at_random_moments_change_nothing(
     moments = random.Random(seed)
     kills = 0
     while kills < KILLS_A_RUN:
-        process = box.start(*(["--continue"] if kills else []))
+        process = box.start(*going_on(box))
         time.sleep(moments.uniform(0.05, 1.5))
         process.kill()
         out, err = process.communicate(timeout=60)
         assert process.returncode in (0, -signal.SIGKILL), out + err
         assert_views_are_whole(box)
         kills += 1
-    done = box.run("--continue") if process.returncode else finished(process, out, err)
+    done = box.run(*going_on(box)) if process.returncode else finished(process, out, err)
     assert_as_if_never_killed(box, done, untouched["full"])
     measured(abs(len(box.subjects()) - len(untouched["full"].subjects)))
 
@@ -172,7 +185,7 @@ def test_a_kill_at_every_pass_changes_nothing(
             resuming = ("--continue",)
         if not killed_at(box, f"{point}:{turn}", *resuming):
             return
-        assert_as_if_never_killed(box, box.run("--continue"), untouched["full"])
+        assert_as_if_never_killed(box, box.run(*going_on(box)), untouched["full"])
 
 
 def test_every_kill_point_is_listed_and_accounted_for() -> None:
@@ -184,7 +197,9 @@ def test_every_kill_point_is_listed_and_accounted_for() -> None:
     )
     plain = set(re.findall(r'kill_point\("([a-z_.]+)"\)', source))
     listed = {*JOURNAL_POINTS, *EFFECT_POINTS, *EXPERIMENT_POINTS}
-    assert plain <= {*listed, *LANE_POINTS}  # those are killed at by tests/lanes
+    # tests/lanes, test_rejecting_killed.py, test_undoing_a_rejection.py
+    elsewhere = {*LANE_POINTS, *REJECTION_POINTS, *BRINGING_BACK_POINTS}
+    assert plain <= {*listed, *elsewhere}
     assert {point for point in listed if not is_passed(point)} == {
         f"journal.{name}.{moment}"
         for name in NEVER_IN_A_RUN

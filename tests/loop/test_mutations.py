@@ -28,7 +28,7 @@ WITHOUT = """\
 from ralphloop.core import exit_gate as gate
 def without(rule, word):
     whole = getattr(gate, rule)
-    setattr(gate, rule, lambda *after: (it for it in whole(*after) if it[0] != word))
+    setattr(gate, rule, lambda *after: (it for it in whole(*after) if it.word != word))
 """
 
 MUTATIONS = (
@@ -88,15 +88,15 @@ MUTATIONS = (
     Mutation(
         "the checks",
         "import ralphloop.loop.judging as judging\n"
-        "async def none(run, workspace, begun):\n"
-        "    return {'checks': ()}\n"
+        "async def none(run, workspace, begun, after, evidence):\n"
+        "    return judging._Checked(judging.replace(evidence, checks=()), workspace)\n"
         "judging._checked = none",
         "false done, checks red",
     ),
     Mutation(
         "setting aside",
         "import ralphloop.core.step as step\n"
-        "step._quarantined = lambda state, key, one, decision: (state, state.story(key))",
+        "step._quarantined = lambda state, key, one, decision: state",
         "false done, silent checks",
     ),
     Mutation(
@@ -207,10 +207,10 @@ MUTATIONS = (
         "the look for weakened tests",
         "import ralphloop.loop.trying as trying, msgspec\n"
         "from ralphloop.core.proof import Trial\n"
-        "async def blind(run, workspace, begun, after, evidence):\n"
+        "async def blind(run, place, begun, after, evidence):\n"
         "    seen = dict(trial=Trial(), checked_tree=after.tree)\n"
-        "    return msgspec.structs.replace(evidence, **seen), ''\n"
-        "trying.tried = blind",
+        "    return trying.Tried(evidence=msgspec.structs.replace(evidence, **seen))\n"
+        "trying.try_story = blind",
         "weakened tests",
     ),
     Mutation(
@@ -240,7 +240,9 @@ def test_without_forgetting_it_a_dead_conversation_is_resumed_again(tmp_path: Pa
         "from msgspec.structs import replace\n"
         "import ralphloop.core.story_after as story_after\n"
         "real = story_after._worked_on\n"
-        "story_after._worked_on = lambda *args: replace(real(*args), session_id='s-1')"
+        "from ralphloop.core.run_state import Conversation\n"
+        "dead = Conversation(id='s-1', agent='claude')\n"
+        "story_after._worked_on = lambda *args: replace(real(*args), conversation=dead)"
     )
     assert mutated(box, mutation).code == 69
 

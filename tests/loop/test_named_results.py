@@ -32,7 +32,7 @@ def _kept(box: Sandbox) -> tuple[dict[str, TestReport], tuple[CheckResult, ...]]
         latest = journal.latest_run()
         assert latest is not None
         session = journal.session(latest.id)
-        return journal.reports(latest.id), session.frozen.baseline
+        return journal.reports(latest.id), session.baseline.results
 
 
 def test_names_are_kept_once_and_numbers_with_each_iteration(tmp_path: Path) -> None:

@@ -20,3 +20,18 @@ def test_an_agent_that_meets_the_same_error_again_is_told_so(tmp_path: Path) -> 
     told = (box.state / "prompt-4").read_text()
     assert "This work goes in circles: the same error 3 times" in told
     assert "Take a different and smaller step" in told
+
+
+TO_AND_FRO = """
+write("a.txt", "one" if START % 2 else "two")
+status(words=f"Tried the {'first' if START % 2 else 'second'} way, because the {START}th run needs it.")
+"""
+
+
+def test_a_sign_reaches_a_prompt_before_the_circuit_opens(tmp_path: Path) -> None:
+    """To and fro is told while there is a prompt to tell it in: the one that is tried last."""
+    box = sandbox(tmp_path, TO_AND_FRO)
+    done = box.run()
+    assert done.code == 1, done.text
+    assert "to and fro between two states of the work tree" in box.prompt(box.starts)
+    assert "to and fro" not in box.prompt(box.starts - 1)

@@ -44,7 +44,9 @@ else: colours()
 )
 
 
-def project(tmp_path: Path, agent: str, *, stories: int = 2, **more: str) -> Sandbox:
+def project(
+    tmp_path: Path, agent: str, *, stories: int = 2, toml: str = ALWAYS, limits: str = ""
+) -> Sandbox:
     """The small project whose check names its tests."""
     return sandbox(
         tmp_path,
@@ -57,8 +59,8 @@ def project(tmp_path: Path, agent: str, *, stories: int = 2, **more: str) -> San
             "tests/test_calc.py": TESTS,
             **IGNORED,
         },
-        toml=more.pop("toml", ALWAYS),
-        **more,
+        toml=toml,
+        limits=limits,
     )
 
 
@@ -128,11 +130,6 @@ elif IS_FIRST: thirds(); {leaves or "pass"}; asks()
 else: write("notes.md", "blue\\n"); done()
 """
     )
-    if where == "apart":  # a module that is there without the story, so that its test can load
-        agent = agent.replace("import unittest, third", "import unittest").replace(
-            "self.assertEqual(third.third(9), 3)",
-            "self.assertTrue(__import__('pathlib').Path('third.py').exists())",
-        )
     box = project(tmp_path, agent)
     answered(box)
     assert known_grades(box)["US-1"] == "verified", reasons(box)
@@ -189,7 +186,8 @@ else: write("notes.md", "x"); done()
     assert known_grades(box)["US-1"] == "verified", reasons(box)
     last = next(it for it in reversed(box.records()) if it.story and it.story.id == "US-1")
     assert last.evidence.trial is not None
-    assert [name.rpartition("::")[2] for name in last.evidence.trial.proven] == ["test_thirds"]
+    own = (*last.evidence.trial.proven, *last.evidence.trial.reached)
+    assert [name.rpartition("::")[2] for name in own] == ["test_thirds"]
     is_replayed(box)
 
 
@@ -321,5 +319,5 @@ else:
     assert box.ralph("reject", "US-1", "not like that").code == 0
     box.ralph("skip", "US-1")
     done = box.run("--continue", "--max-iterations", "3")
-    assert "challenged" in done.text, told(done)
+    assert "asked to explain" in done.text, told(done)
     assert "test_doubles" in done.text

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.core.grading import StoryVerdict
+from tests import sentences
 from tests.kill_points import to_be_killed_at
 from tests.loop.guards import told
 from tests.loop.projects import (
@@ -91,7 +92,7 @@ add(calc, HALVE)
 add(tests, "    def test_halves(self):\\n        self.assertEqual(calc.halve(4), 2)\\n")
 """,
         grade="verified",
-        words="red without it",
+        words="proved by",
     ),
     Work(
         name="a feature with a test file of its own",
@@ -100,7 +101,7 @@ add(calc, HALVE)
 write("tests/test_halve.py", "import unittest, calc\\nclass H(unittest.TestCase):\\n    def test_it(self):\\n        self.assertEqual(calc.halve(4), 2)\\n")
 """,
         grade="verified",
-        words="red without it",
+        words="proved by",
     ),
     Work(
         name="a test that passes without it",
@@ -233,7 +234,7 @@ def test_a_cheat_is_found_by_running_the_tests_as_they_were(tmp_path: Path, chea
         return
     assert "test_" in " ".join(first.verdict.asked), first.verdict
     assert first.verdict.asked[0] in box.prompt(2)
-    assert verdict(box).grade == "needs review", verdict(box)
+    assert verdict(box).grade == sentences.NEEDS_REVIEW, verdict(box)
     assert_clean(box)
 
 
@@ -286,7 +287,7 @@ def test_a_script_behind_verify_is_guarded(tmp_path: Path) -> None:
     )
     done = box.run("--json", "--max-iterations", "2")
     assert "verify.sh" in " ".join(box.records()[0].verdict.asked), told(done)
-    assert verdict(box).grade == "needs review"
+    assert verdict(box).grade == sentences.NEEDS_REVIEW
 
 
 def test_a_file_that_git_was_told_not_to_see_is_named(tmp_path: Path) -> None:
@@ -299,7 +300,7 @@ subprocess.run(["git", "update-index", "--skip-worktree", "calc.py"], check=True
     box = project(tmp_path, agent)
     box.run("--json", "--max-iterations", "2")
     assert "calc.py" in " ".join(box.records()[0].verdict.asked)
-    assert verdict(box).grade == "needs review"
+    assert verdict(box).grade == sentences.NEEDS_REVIEW
 
 
 # --- nothing is lost -------------------------------------------------------------------------
@@ -312,7 +313,7 @@ def test_what_a_person_saves_meanwhile_is_kept_and_named(tmp_path: Path) -> None
         "class S(unittest.TestCase):\n"
         "    def test_saved(self):\n"
         f"        flag = pathlib.Path({str(tmp_path / 'saved')!r})\n"
-        "        if not hasattr(calc, 'halve') and not flag.exists():\n"
+        "        if 'BaseException' in open('calc.py').read() and not flag.exists():\n"
         "            flag.write_text('')\n"
         "            pathlib.Path('calc.py').write_text('# mine\\n' + pathlib.Path('calc.py').read_text())\n"
         "            pathlib.Path('theirs.txt').write_text('mine too')\n"
@@ -336,7 +337,7 @@ def test_ctrl_c_during_an_experiment_leaves_the_story_as_it_was(tmp_path: Path) 
         "class S(unittest.TestCase):\n"
         "    def test_slow(self):\n"
         f"        flag = pathlib.Path({str(tmp_path / 'slow')!r})\n"
-        "        if not hasattr(calc, 'halve') and not flag.exists():\n"
+        "        if 'BaseException' in open('calc.py').read() and not flag.exists():\n"
         "            flag.write_text('')\n"
         "            time.sleep(60)\n"
     )
@@ -345,7 +346,7 @@ def test_ctrl_c_during_an_experiment_leaves_the_story_as_it_was(tmp_path: Path) 
     deadline = time.monotonic() + 90
     while not (tmp_path / "slow").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert "halve" not in (box.root / "calc.py").read_text()
+    assert "BaseException" in (box.root / "calc.py").read_text()
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
@@ -363,9 +364,9 @@ def test_a_killed_experiment_is_told_and_put_back_by_the_next_command_that_write
     box = project(tmp_path, HONEST[0].agent)
     killed = box.run(env=to_be_killed_at("experiment.written:2"))
     assert killed.code == -signal.SIGKILL, killed.text
-    assert "halve" not in (box.root / "calc.py").read_text()
+    assert "BaseException" in (box.root / "calc.py").read_text()
     assert "experiment was cut off" in " ".join(box.ralph("status").out.split())
-    assert "halve" not in (box.root / "calc.py").read_text()
+    assert "BaseException" in (box.root / "calc.py").read_text()
     box.ralph("retry", "US-1")
     assert "halve" in (box.root / "calc.py").read_text()
     done = box.run("--continue")
@@ -378,7 +379,7 @@ def test_a_check_that_hangs_without_the_code_proves_nothing(tmp_path: Path) -> N
     """Its time is bounded, the files come back, and it is said that it could not be judged."""
     hangs = (
         HONEST[0].agent
-        + "add(tests, '        import time\\n        time.sleep(0 if hasattr(calc, \"halve\") else 99)\\n')\n"
+        + 'add(tests, \'        import time\\n        time.sleep(99 if "BaseException" in open("calc.py").read() else 0)\\n\')\n'
     )
     hangs = hangs.replace("self.assertEqual(calc.halve(4), 2)", "pass")
     box = project(tmp_path, hangs, toml=ALWAYS)
@@ -418,7 +419,8 @@ def test_a_large_file_among_the_changes_is_said_and_nothing_is_exchanged(tmp_pat
     assert done.code == 0, told(done)
     assert done.events("experiment_begun") == []
     assert "data.bin" in " ".join(verdict(box).remarks)
-    assert verdict(box).grade == "checked"
+    # What a test notices is found out without any exchange.
+    assert verdict(box).grade == "verified"
 
 
 # --- a second opinion ------------------------------------------------------------------------
@@ -447,7 +449,7 @@ def test_a_doubt_is_put_to_the_agent_once(tmp_path: Path) -> None:
     assert given["story"]["id"] == "US-1"
     assert "halve" in given["diff"]
     assert "it does not round" in box.prompt(2), told(done)
-    assert verdict(box).grade == "needs review"
+    assert verdict(box).grade == sentences.NEEDS_REVIEW
 
 
 @pytest.mark.parametrize("script", ["exit 0", "exit 1", "echo broken; exit 2", "kill -9 $$"])

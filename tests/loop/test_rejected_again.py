@@ -31,12 +31,12 @@ def sent_back(tmp_path: Path, agent: str = SAME, *, stories: int = 1) -> Sandbox
 
 
 def key_pressed(box: Sandbox, keys: str) -> str:
-    """What `ralph review` shows on a terminal to whoever presses these keys."""
+    """What `ralph review` shows on a plain terminal to whoever presses these keys."""
     ours, theirs = pty.openpty()
     started = Started(
         box.argv("review"),
         cwd=box.root,
-        env=box.environment({"TERM": "xterm"}),
+        env=box.environment({"TERM": "dumb"}),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

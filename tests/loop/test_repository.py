@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import sentences
 from tests.guarantees import Measured
 from tests.loop.guards import told
 from tests.loop.projects import Sandbox, contents, sandbox, story
@@ -183,7 +184,7 @@ def test_what_is_committed_is_what_was_checked(
         hook(box, "pre-commit", script)
     done = box.run("--json")
     assert done.code == 0, told(done)
-    assert known_grades(box) == {"US-1": "needs review" if named else "checked"}
+    assert known_grades(box) == {"US-1": sentences.NEEDS_REVIEW if named else "checked"}
     told_of = box.ralph("report").text
     assert (f"committed is not what was checked: {path}" in told_of) is named, told_of
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.cli.steering import who_asks
+from ralphloop.cli.shared.steering import who_asks
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import Request
+from tests import sentences
 from tests.loop.projects import Done, Sandbox, sandbox
 from tests.timing import FOR_EVER_S
 
@@ -92,7 +93,7 @@ def test_a_note_goes_into_the_next_prompt(tmp_path: Path) -> None:
     request = ask(box, "note", text="use the v2 API\n# not a heading")
     done = ended(process)
     assert done.code == 0, done.text
-    assert answer(box, request).answer == "it goes into the next prompt"
+    assert answer(box, request).answer == sentences.NEXT_PROMPT
     assert "- use the v2 API # not a heading" in box.prompt(2)
     assert "use the v2 API" not in box.prompt(1)
 
@@ -134,7 +135,7 @@ def test_wishes_are_heard_while_the_run_waits(tmp_path: Path) -> None:
     assert box.starts == 1
     done = ended(process)
     assert done.code == 4, done.text
-    assert answers[:2] == ["it goes into the next prompt", "US-2 is set aside"]
+    assert answers[:2] == [sentences.NEXT_PROMPT, "US-2 is set aside"]
     assert "mind the gap" in box.prompt(2)
     assert box.worked_on() == ["US-1", "US-1", "US-3"]
 

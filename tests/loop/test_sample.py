@@ -37,6 +37,20 @@ def test_the_sample_is_not_worked_on(tmp_path: Path, words: tuple[str, ...]) -> 
     assert box.starts == 0
 
 
+def test_the_check_of_the_list_names_the_sample(tmp_path: Path) -> None:
+    """It says why no run would begin, and ends with 1; a list of one's own is left alone."""
+    box = set_up(tmp_path)
+    checked = box.ralph("stories", "check")
+    assert checked.code == 1, checked.text
+    said = " ".join(checked.out.split())
+    assert "SAMPLE-1: is the sample of `ralph init`, not yours" in said
+    assert "ralph stories add" in said
+    added = box.ralph("stories", "add", "Greet", "-c", "`greet Ada` prints Hello")
+    assert added.code == 0, added.text
+    checked = box.ralph("stories", "check")
+    assert (checked.code, "sample" in checked.out) == (0, False), checked.text
+
+
 def test_a_sample_left_among_ones_own_is_named(tmp_path: Path) -> None:
     """Only the one that is still to the letter; a story that is asked for alone is worked on."""
     box = set_up(tmp_path)

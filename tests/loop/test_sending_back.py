@@ -62,20 +62,26 @@ def test_what_the_agent_committed_on_the_way_goes_too(tmp_path: Path) -> None:
     assert files(box) == {"US-2-a.txt", "US-2-b.txt"}
 
 
-def test_a_story_that_later_work_stands_on_stays(tmp_path: Path) -> None:
-    """Nothing is touched, and whoever stands on it is named."""
+def test_who_wrote_into_a_file_of_the_story_keeps_what_is_theirs(tmp_path: Path) -> None:
+    """The file was the story's, the second line is another's: nobody stands on anybody."""
     box = sandbox(tmp_path, SHARED, stories=2, checks=GREEN)
     assert box.run().code == 0
-    head = box.git("rev-parse", "HEAD")
     said = box.ralph("reject", "US-1", "no")
-    assert said.code == 66
-    assert "later work has changed the same places" in said.err
-    assert "US-2: Do US-2" in said.err
-    assert box.git("rev-parse", "HEAD") == head
-    assert box.git("status", "--porcelain") == ""
-    assert box.passes() == {"US-1": True, "US-2": True}
+    assert said.code == 0, told(said)
+    assert (box.root / "shared.txt").read_text() == "US-2\n"
     assert box.ralph("reject", "US-2", "no").code == 0
-    assert (box.root / "shared.txt").read_text() == "US-1\n"
+    assert not (box.root / "shared.txt").exists()
+    assert box.git("status", "--porcelain") == ""
+
+
+def test_the_newest_story_goes_without_a_check(tmp_path: Path) -> None:
+    """What is left was checked when it was all there was."""
+    box = sandbox(tmp_path, WORKS, stories=3, checks=GREEN)
+    assert box.run().code == 0
+    said = box.ralph("reject", "US-3", "no")
+    assert said.code == 0, told(said)
+    assert "running the checks" not in said.err
+    assert "running the checks without US-1: true" in box.ralph("reject", "US-1", "no").err
 
 
 def test_a_story_that_a_passed_one_depends_on_stays(tmp_path: Path) -> None:
@@ -84,8 +90,12 @@ def test_a_story_that_a_passed_one_depends_on_stays(tmp_path: Path) -> None:
     box = sandbox(tmp_path, WORKS, stories=stories, checks=GREEN)
     assert box.run().code == 0
     said = box.ralph("reject", "US-1", "no")
-    assert said.code == 64
-    assert "US-2 depends on US-1 and has passed" in said.err
+    assert said.code == 2
+    assert "US-2 (Do US-2): it depends on US-1" in said.err
+    assert box.passes() == {"US-1": True, "US-2": True}
+    said = box.ralph("reject", "US-1", "no", "--with-dependents")
+    assert said.code == 0, told(said)
+    assert box.passes() == {"US-1": False, "US-2": False}
 
 
 @pytest.mark.parametrize(
@@ -118,7 +128,8 @@ def test_the_list_to_review_shows_what_was_asked_and_where_it_is(tmp_path: Path)
     assert box.run().code == 0
     shown = box.ralph("review").out
     assert "US-1: Do US-1" in shown
-    assert "- US-1 works" in shown
-    assert "3 files changed" in shown
-    assert "git show" in shown
+    assert "✗ US-1 works" in shown
+    assert "none: no test speaks of it" in shown
+    assert "CHANGE · 1 file, +1 −0" in shown
+    assert "US-1.txt" in shown
     assert shown.index("US-1") < shown.index("US-2")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import sentences
 from tests.loop.projects import sandbox
 
 GREEN = [["true"]]
@@ -94,7 +95,10 @@ def test_an_agent_that_insists_on_other_settings_needs_review(tmp_path: Path) ->
     done = box.run()
     assert done.code == 0, done.text
     assert box.starts == 2
-    assert box.git("log", "-1", "--format=%(trailers:key=Ralph-Grade,valueonly)") == "needs review"
+    assert (
+        box.git("log", "-1", "--format=%(trailers:key=Ralph-Grade,valueonly)")
+        == sentences.NEEDS_REVIEW
+    )
     assert "ralph.toml" not in box.git("diff", "--name-only", "HEAD~1")
 
 

@@ -35,13 +35,23 @@ def building(tmp_path: Path, agent: str, verify: list[str] | None) -> Sandbox:
 
 
 def test_work_in_ignored_files_passes_on_a_verify_that_was_red(tmp_path: Path) -> None:
-    """Red before, green now, nothing that git sees: verified at the first start, and said."""
+    """Red before, green now, nothing that git sees: it passes, a fresh clone has none of it."""
     box = building(tmp_path, BUILDS, ["test", "-f", "build/db"])
     done = box.run()
     assert done.code == 0, told(done)
     assert box.starts == 1
-    assert known_grades(box) == {"US-1": "verified"}
-    assert "its work is in ignored files" in done.out
+    assert known_grades(box) == {"US-1": "checked"}, told(done)
+    assert "only with files that git ignores" in done.out
+
+
+def test_a_note_beside_work_in_ignored_files_makes_it_no_better(tmp_path: Path) -> None:
+    """Something that git sees changed as well, and a fresh clone is still red: never verified."""
+    box = building(tmp_path, f"write('notes.txt'); {BUILDS}", ["test", "-f", "build/db"])
+    box.env = {}  # judged in a clean tree, as anywhere else
+    done = box.run()
+    assert done.code == 0, told(done)
+    assert known_grades(box) == {"US-1": "checked"}, told(done)
+    assert "only with files that git ignores" in done.out
 
 
 def test_a_verify_that_was_green_before_proves_nothing_by_itself(tmp_path: Path) -> None:
@@ -88,7 +98,7 @@ def test_verify_runs_once_before_the_first_start_and_is_remembered(tmp_path: Pat
     done = box.run("--continue", "--max-iterations", "9")
     assert done.code == 0, told(done)
     assert runs(tmp_path) == 3
-    assert known_grades(box) == {"US-1": "verified"}
+    assert known_grades(box) == {"US-1": "checked"}
 
 
 def test_a_verify_that_was_changed_meanwhile_was_never_red(tmp_path: Path) -> None:
@@ -120,6 +130,6 @@ def test_in_a_session_it_is_the_same(tmp_path: Path) -> None:
     made.begin()
     made.write("build/US-001", "1")
     reply = made.stop(reported())
-    assert "US-001 passed (verified)" in reply.told
+    assert "US-001 passed (checked)" in reply.told
     made.write("build/US-002", "1")
-    assert "US-002 passed (verified)" in made.stop(reported()).told
+    assert "US-002 passed (checked)" in made.stop(reported()).told

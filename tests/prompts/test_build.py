@@ -7,10 +7,23 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from ralphloop.core.model import Story
-from ralphloop.core.run_state import StoryState
-from ralphloop.prompts import STATUS_SECTION, Parts, build_prompt
+from ralphloop.core.model import Story, StoryList
+from ralphloop.core.run_state import (
+    StoryNotes,
+    StoryState,
+)
+from ralphloop.prompts import (
+    STATUS_SECTION,
+    OtherLane,
+    Parts,
+    ProgressEntry,
+    build_prompt,
+    other_checks,
+    room_besides,
+    without_dots,
+)
 from ralphloop.text.status_block import find_block
 
 STORY = Parts(
@@ -28,7 +41,12 @@ SHORT = Story(id="A", title="b", index=0)
 
 def failed(output: str) -> StoryState:
     """A story whose checks said this last."""
-    return StoryState(failure=output)
+    return StoryState(notes=StoryNotes(failure=output))
+
+
+def entry(summary: str) -> ProgressEntry:
+    """An entry of progress.txt."""
+    return ProgressEntry(task="A: b", outcome="passed", summary=summary)
 
 
 def test_S03_AC6_the_status_section_is_in_every_prompt() -> None:
@@ -48,7 +66,7 @@ def test_a_prompt_file_with_its_own_section_gets_no_second_one() -> None:
 
 def test_what_never_changes_comes_first() -> None:
     """Instructions and spec precede the story, the story precedes what happened lately."""
-    parts = Parts(spec="THE SPEC", story=SHORT, state=failed("FAILED"), progress="LATELY")
+    parts = Parts(spec="THE SPEC", story=SHORT, state=failed("FAILED"), progress=[entry("LATELY")])
     text = build_prompt(parts).text
     order = [
         text.index(word) for word in ("How to work", "THE SPEC", "Your story", "FAILED", "LATELY")
@@ -105,7 +123,7 @@ def test_a_section_too_long_for_its_share_is_cut_by_lines() -> None:
 def test_the_prompt_stays_within_its_budget(spec: str, failure: str, title: str) -> None:
     """Whatever the parts contain, the size is bounded."""
     parts = Parts(
-        spec=spec * 500, state=failed(failure * 500), progress=failure * 500,
+        spec=spec * 500, state=failed(failure * 500), progress=[entry(failure * 500)],
         story=Story(id="x", title=title, index=0, description=spec * 500), learned=spec * 500,
     )  # fmt: skip
     assert len(build_prompt(parts, budget=4_000).text) < 4_000 * 2 + len(STATUS_SECTION) + 2_000
@@ -133,3 +151,110 @@ def test_a_plain_loop_has_no_story() -> None:
     text = build_prompt(Parts(instructions="Do the thing.")).text
     assert "Your story" not in text
     assert text.startswith("Do the thing.")
+
+
+def test_a_first_prompt_is_about_its_story() -> None:
+    """Whatever others know, the story has a third of what is not the same for all."""
+    lanes = [OtherLane(story=f"L-{n}", title="x" * 90, files=("src/a.py",) * 8) for n in range(2)]
+    parts = Parts(
+        story=Story(
+            id="US-1",
+            title="Add login",
+            index=0,
+            description="As a user I want to log in. " * 12,
+            criteria=("The form works as the specification says, with a test",) * 5,
+        ),
+        checks=(("pytest", "-q"),),
+        lanes=lanes,
+        progress=[entry("did something long " * 12) for _ in range(50)],
+    )
+    room = room_besides(parts)
+    prompt = build_prompt(replace(parts, learned="l" * (room // 2)))
+    variable = prompt.text[prompt.rules :]
+    story = variable[: variable.index("# Worked on beside you")]
+    assert len(story) >= len(variable) / 3
+    assert "# Recent progress" in variable
+
+
+def test_recent_progress_has_a_small_fixed_room() -> None:
+    """Fifty entries are not longer than a few; the newest come first."""
+    story = Story(id="US-1", title="t", index=0, description="d" * 5_000)
+    entries = [entry(f"number {n} " + "w" * 200) for n in range(50)]
+    text = build_prompt(Parts(story=story, progress=entries)).text
+    told = text.partition("# Recent progress")[2]
+    assert len(told) < 2_000
+    assert "number 0 " in told
+    assert "number 49 " not in told
+
+
+def test_what_an_earlier_attempt_left_is_told() -> None:
+    """Its work in the tree, its whole answer, red tests by name, criteria that are met."""
+    notes = StoryNotes(
+        advised="ask for the old password",
+        said="I wrote the form.\n\nThe password check is half done in auth.py.",
+        failing=("tests/test_auth.py::test_password",),
+        met=(1,),
+        failure="$ pytest -q\n....F [100%]\nE   assert 1 == 2",
+    )
+    parts = replace(STORY, state=StoryState(notes=notes), work=" auth.py | 12 ++++")
+    text = build_prompt(parts).text
+    assert "# What lies in the work tree already" in text
+    assert " auth.py | 12 ++++" in text
+    assert "The password check is half done in auth.py.\n\nnext: ask for the old password" in text
+    assert "- tests/test_auth.py::test_password" in text
+    assert "- [met] Form works" in text
+    assert text.count("Form works") == 1
+    assert "[met]: seen so when the checks ran last" in text
+    assert "[100%]" not in text
+
+
+def test_lanes_are_one_line_each() -> None:
+    """Story, title and the files it touches so far; beside nobody nothing is said."""
+    lanes = [OtherLane(story="US-7", title="Reset", files=("src/auth.py", "tests/test_auth.py"))]
+    text = build_prompt(replace(STORY, lanes=lanes)).text
+    assert "- US-7: Reset, so far in src/auth.py, tests/test_auth.py\n" in text
+    assert "Worked on beside you" not in build_prompt(STORY).text
+
+
+def test_rows_of_dots_are_left_out() -> None:
+    """What a runner prints while it runs says nothing; words and code stay."""
+    output = "....F..s [ 50%]\ntests/test_a.py ..F [100%]\nE  assert x\n...and more\nFAILED a\n"
+    assert without_dots(output) == "E  assert x\n...and more\nFAILED a\n"
+
+
+def test_the_project_is_described_once() -> None:
+    """What the prompt file says of the project is not said again."""
+    stories = StoryList(stories=(), source="prd.json", project="Shop", description="Sells tea.")
+    own = "# Shop\n\nSells tea.\n\nEnd with RALPH_STATUS.\n"
+    assert (
+        build_prompt(Parts(instructions=own, stories=stories, story=SHORT)).text.count("tea") == 1
+    )
+    assert "Sells tea." in build_prompt(Parts(stories=stories, story=SHORT)).text
+
+
+def test_an_old_list_of_checks_in_the_prompt_file_is_noticed() -> None:
+    """Where it differs it is named; where it is the true one, or none, nothing is said."""
+    old = (
+        "After you have ended, these commands are run, and a story passes only if they are"
+        " green:\n\n    pytest -q\n    ruff check .\n\n## Task\n"
+    )
+    assert other_checks(old, (("pytest", "-q"), ("ruff", "check", "."))) == ""
+    assert other_checks("# Mine\n", (("pytest",),)) == ""
+    assert "pytest -q; ruff check ." in other_checks(old, ((".venv/bin/pytest", "-q"),))
+
+
+@pytest.mark.parametrize(
+    ("marks", "said"),
+    [
+        ([False], "0 of 1 story has passed"),
+        ([True, False], "1 of 2 stories has passed"),
+        ([False, False, False], "0 of 3 stories have passed"),
+    ],
+)
+def test_how_far_the_list_is_stands_in_a_sentence(marks: list[bool], said: str) -> None:
+    """Whatever the numbers are."""
+    stories = tuple(
+        replace(SHORT, id=f"A{n}", index=n, passes=passes) for n, passes in enumerate(marks)
+    )
+    listed = StoryList(stories=stories, source="prd.json")
+    assert said in build_prompt(Parts(story=stories[-1], stories=listed)).text

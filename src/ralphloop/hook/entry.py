@@ -13,7 +13,6 @@ import sys
 TYPE_CHECKING = False  # the real one costs half of what this path may cost
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from ralphloop.journal.holder import Holder
 
@@ -83,15 +82,17 @@ def _answer(event: str) -> None:
             import msgspec  # noqa: F401
 
             del sys.modules["platform"]  # whoever needs more of it gets the real one
+            from pathlib import Path
+
             from ralphloop.hook.turn import handle
 
-            write_answer(handle(event, given, *found))
+            write_answer(handle(event, given, Path(lease).parent, found))
             sys.stderr.flush()
             os._exit(0)  # tidying up a process that ends anyway would cost a tenth of the turn
 
 
-def _ours(event: str, lease: str, session: str) -> tuple[Path, Holder] | None:
-    """Directory and holder where the lease is this session's, or one that has run out."""
+def _ours(event: str, lease: str, session: str) -> Holder | None:
+    """Who holds the project, where the lease is this session's, or one that has run out."""
     if event != "session-start" and not _names(lease, session):
         say(f"ralph: {lease} belongs to another session or run")
         return None
@@ -100,12 +101,11 @@ def _ours(event: str, lease: str, session: str) -> tuple[Path, Holder] | None:
 
     from ralphloop.journal.holder import read_holder
 
-    directory = Path(lease).parent
-    holder = read_holder(directory)
+    holder = read_holder(Path(lease).parent)
     if holder is None or not holder.is_lease:
         return None
     is_over = event == "session-start" and not holder.lease_holds(time.time())
-    return (directory, holder) if holder.session == session or is_over else None
+    return holder if holder.session == session or is_over else None
 
 
 def _names(lease: str, session: str) -> bool:
@@ -126,12 +126,14 @@ def _names(lease: str, session: str) -> bool:
 def _leases(*starts: str) -> Iterator[str]:
     """Every lease file on the way up from these directories."""
     for start in starts:
-        directory, above = (start, "") if os.path.isabs(start) else ("", "")  # noqa: PTH117
+        directory = start if os.path.isabs(start) else ""  # noqa: PTH117
+        above = ""
         while directory != above:
             lease = os.path.join(directory, _LEASE)  # noqa: PTH118
             if os.path.exists(lease):  # noqa: PTH110
                 yield lease
-            directory, above = os.path.dirname(directory), directory  # noqa: PTH120
+            above = directory
+            directory = os.path.dirname(directory)  # noqa: PTH120
 
 
 def _text(value: object) -> str:

@@ -64,10 +64,11 @@ async def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
     said = list[str]()
     if setup.site.check_box is not None:
         said.append(f"{setup.confined}.")
-    with held(project, session, run, check=True) as (journal, turns):
+    with held(project, session, run, check=True) as here:
+        journal = here.journal
         journal.insist_on_belief(accepts_foreign=setup.trusts_all)
         turn = await _open_turn(setup, journal, run, asked, said)
-        turns.append(turn)
+        here.turns.append(turn)
         answer = await _first(turn, said)
         turn.save()
     return answer
@@ -123,7 +124,8 @@ async def release(project: Project, holder: Holder, reason: str) -> bool:
 
     A turn that was broken off is recorded if it is known what it used, else by who continues.
     """
-    with held(project, holder.session, holder.run) as (journal, _):
+    with held(project, holder.session, holder.run) as here:
+        journal = here.journal
         record = journal.find_run(holder.run)
         now = time.time()
         if record is None or record.status is not RunStatus.RUNNING:

@@ -68,8 +68,8 @@ async def stopped(call: Call, turn: Turn) -> Answer | None:
         most = run.config.limits.calls_per_hour
         words = f"{most} starts in the last hour, the next one may come at {iso(free)}"
         decision = Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(words,))
-    if decision is None and run.session.desk.paused:
-        return told(f"{run.session.desk.paused}; `ralph resume` and any word of yours go on")
+    if decision is None and run.session.overrides.paused:
+        return told(f"{run.session.overrides.paused}; `ralph resume` and any word of yours go on")
     begun = decision or await turn.begin()
     if isinstance(begun, Decision):
         return let_go(turn, begun, judged)
@@ -151,7 +151,7 @@ def _broken_off(call: Call, turn: Turn) -> Response:
     from ralphloop.agents.environment import local_time
     from ralphloop.readers.base import End
     from ralphloop.readers.claude import Claude
-    from ralphloop.readers.failures import reset_time
+    from ralphloop.readers.resets import reset_time
 
     error = call.text("error")
     words = call.text("last_assistant_message") or call.text("error_details") or error
@@ -159,7 +159,9 @@ def _broken_off(call: Call, turn: Turn) -> Response:
     message = {"content": [{"type": "text", "text": words}]}
     failed = {"is_api_error_message": True, "error": error or "unknown", "message": message}
     claude.see({"type": "assistant", **failed})
-    outcome, reason = claude.verdict(End(1, "", None))
+    verdict = claude.verdict(End(1, "", None))
+    outcome = verdict.outcome
+    reason = verdict.reason
     if error == "max_output_tokens":
         outcome = Outcome.LIMIT
         reason = words
@@ -218,7 +220,7 @@ def _became(turn: Turn, judged: Judgement | None) -> str:
     if not judged.step.verdict.passed:
         claimed = judged.step.analysis.story_claimed
         return f"{story.id} did not pass ({judged.step.verdict.reasons[0]}). " if claimed else ""
-    grade = turn.run.session.story(story.id).grade
+    grade = turn.run.session.story(story.id).proof.grade
     return f"{story.id} passed ({grade or 'then its commit was refused'}). "
 
 
@@ -227,11 +229,11 @@ def _response(call: Call, turn: Turn, outcome: Outcome, reason: str) -> Response
 
     The transcript may lag behind and holds no subagents: the numbers are marked as an estimate.
     """
-    lines, end = _new_lines(call.text("transcript_path"), turn.ledger.transcript_read)
-    turn.note(transcript_read=end)
+    new = _new_lines(call.text("transcript_path"), turn.ledger.transcript_read)
+    turn.note(transcript_read=new.end)
     counted = ClaudeUsage()
     model = ""
-    for line in lines:
+    for line in new.lines:
         try:
             event = msgspec.json.decode(line) if b'"usage"' in line else None
         except (msgspec.DecodeError, RecursionError):
@@ -247,11 +249,17 @@ def _response(call: Call, turn: Turn, outcome: Outcome, reason: str) -> Response
         return used
     from ralphloop.agents.prices import priced
 
-    return msgspec.structs.replace(used, model=model, usage=priced(counted.value, model))
+    usage = priced(counted.value, model, stated=turn.run.config.prices.models)
+    return msgspec.structs.replace(used, model=model, usage=usage)
 
 
-def _new_lines(path: str, start: int) -> tuple[list[bytes], int]:
-    """The whole lines after `start`, and where they end; a shorter file was written anew."""
+class NewLines(NamedTuple):
+    lines: list[bytes]  # whole ones
+    end: int  # where they end in the file
+
+
+def _new_lines(path: str, start: int) -> NewLines:
+    """What was written after `start`; a shorter file was written anew."""
     try:
         with Path(path).open("rb") as file:
             size = file.seek(0, 2)
@@ -260,6 +268,6 @@ def _new_lines(path: str, start: int) -> tuple[list[bytes], int]:
             data = file.read(_MOST_BYTES)
             end = file.tell()
     except (OSError, ValueError):
-        return [], start
+        return NewLines([], start)
     whole = data.rfind(b"\n") + 1
-    return data[:whole].splitlines(), end - (len(data) - whole)
+    return NewLines(data[:whole].splitlines(), end - (len(data) - whole))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -33,7 +33,7 @@ from ralphloop.loop.workspace import Workspace
 from ralphloop.proc.threads import StopSignal
 from ralphloop.project import Project
 from ralphloop.repo.work_tree import Places, Repository
-from ralphloop.room import claim, own_opener
+from ralphloop.room import ensure_private_dir, own_opener
 from ralphloop.stories.source import load
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import one_line
@@ -122,22 +122,25 @@ class Turn(msgspec.Struct):
     async def begin(self) -> Round | Decision:
         """Begin the next iteration, and keep what an agent may break as it is now."""
         chosen = choose_next(self.run, self.workspace)
-        if isinstance(chosen, Decision):
-            return chosen
-        await run_verify_before_first_start(self.run, self.workspace, chosen[0])
-        begun = begin(self.run, self.workspace, *chosen)
+        if chosen.decision is not None:
+            return chosen.decision
+        await run_verify_before_first_start(self.run, self.workspace, chosen.story)
+        begun = begin(self.run, self.workspace, chosen.story, chosen.stories)
         self.note(listed=begun.list_bytes, settings=begun.settings, stashes=begun.stashes)
         self.save()
         return begun
 
 
+class HeldTurns(NamedTuple):
+    journal: Journal
+    turns: list[Turn]  # whoever takes one up adds it
+
+
 @contextmanager
-def held(
-    project: Project, session: str, run: str, *, check: bool = False
-) -> Iterator[tuple[Journal, list[Turn]]]:
+def held(project: Project, session: str, run: str, *, check: bool = False) -> Iterator[HeldTurns]:
     """Hold the project; afterwards the lease stays only for turns in the list that go on."""
     turns: list[Turn] = []
-    claim(project.directory)
+    ensure_private_dir(project.directory)
     turn = hook_turn(
         project.directory,
         session=session,
@@ -147,7 +150,7 @@ def held(
         goes_on=lambda: bool(turns) and not turns[-1].over,
     )
     with turn, Journal.open(project.journal, check=check) as journal:
-        yield journal, turns
+        yield HeldTurns(journal, turns)
 
 
 TurnWork = Callable[[Call, Turn], Awaitable[Answer | None]]
@@ -155,13 +158,14 @@ TurnWork = Callable[[Call, Turn], Awaitable[Answer | None]]
 
 async def take_turn(call: Call, work: TurnWork) -> Answer | None:
     """Answer a hook in the loop it belongs to; None where that no longer goes on."""
-    with held(call.project, call.holder.session, call.holder.run) as (journal, turns):
+    with held(call.project, call.holder.session, call.holder.run) as here:
+        journal = here.journal
         record = journal.find_run(call.holder.run)
         # Looked up under the lock: whoever cancelled the loop meanwhile has ended its run.
         if record is None or record.status is not RunStatus.RUNNING:
             return None
         turn = taken_up(call.project, call.holder, journal, record)
-        turns.append(turn)
+        here.turns.append(turn)
         answer = await work(call, turn)
         turn.save()
     return answer
@@ -191,7 +195,7 @@ def taken_up(project: Project, holder: Holder, journal: Journal, record: RunReco
 
         setup = confine(setup)
     session = journal.session(record.id)
-    patience = Patience(session.frozen.baseline, slow=ledger.slow_checks)
+    patience = Patience(session.baseline.results, slow=ledger.slow_checks)
     run = Run(setup, session, journal, StopSignal(), patience=patience)
     run.beat()
     workspace = Workspace(setup.site)

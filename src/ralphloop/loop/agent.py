@@ -9,24 +9,26 @@ minutes at most, and written ahead, so that nobody asks twice.  It is no iterati
 the agent for the hour, and its money is the start's.
 """
 
+import dataclasses
 import hashlib
 import os
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from ralphloop.agents.base import AgentRequest, mark_of
+from ralphloop.agents.base import Agent, AgentRequest, mark_of
 from ralphloop.agents.environment import where_to_look
 from ralphloop.agents.process import Rules
 from ralphloop.agents.process import run_agent as run_process
 from ralphloop.agents.transcript import Transcript, join_tail, stderr_path
-from ralphloop.core.events import StatusAsked
+from ralphloop.core.events import AgentStep, StatusAsked
 from ralphloop.core.iteration import LearnedPart, Result
 from ralphloop.core.model import Evidence, Outcome, ProcessEnd, Response, Usage, Value
+from ralphloop.core.planning import facts_of
 from ralphloop.core.policy import HOUR, reached
 from ralphloop.core.run_state import Standing
 from ralphloop.core.step import Need, needs
@@ -34,11 +36,14 @@ from ralphloop.core.story_after import accounted
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.begin import Round, begun_again
+from ralphloop.loop.ceiling import StartBudget, ceiling_kind, start_ceiling, tokens_for_start
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.judging import Judgement, judge, record
+from ralphloop.loop.prepare import Site
 from ralphloop.loop.run import Run
 from ralphloop.loop.steadily import steadily
-from ralphloop.loop.workspace import Workspace
+from ralphloop.loop.workspace import AgentOrder, Workspace
+from ralphloop.proc.threads import StopSignal
 from ralphloop.proc.tree import stop_tree
 from ralphloop.prompts import ASK_FOR_STATUS
 from ralphloop.readers import reader_for, reader_name
@@ -55,79 +60,142 @@ _COMMIT_S = 30.0  # a commit may take so long when the time is over
 async def run_agent(run: Run, workspace: Workspace, begun: Round) -> Result:
     """Start the agent, ask for the status block where it is missing, and keep how it ended."""
     limits = run.config.limits
-    left = _money_for_a_start(run, workspace)
-    resume = begun.state.session_id
-    request = AgentRequest(
-        config=begun.worker.config,
-        settings_dir=workspace.project.directory / "agent",
+    resume = begun.state.conversation.id
+    money = _within_share(run, begun, _money_for_start(run, workspace))
+    order = AgentOrder(
+        agent=begun.worker.config,
         prompt=begun.prompt.text,
-        cwd=workspace.project.root,
-        run_id=run.id,
-        iteration=begun.number,
-        inherited=workspace.site.env_for(begun.worker),
-        box=workspace.site.agent_boxes.get(begun.worker.name),
-        story_id=begun.story.id if begun.story else None,
+        run=run.id,
+        number=begun.number,
+        story=begun.story.id if begun.story else None,
+        log=begun.transcript.name,
         session_id=None if resume else str(uuid.uuid4()),
         resume=resume or None,
-        budget_usd=left,
+        budget_usd=money.usd,
+        is_share=money.is_share,
+        budget_tokens=tokens_for_start(run),
+        wall_s=limits.iteration_timeout,
+        stall_s=limits.stall_timeout,
     )
-    wall = limits.iteration_timeout
-    stall = limits.stall_timeout
-    rules = Rules(wall_s=wall, stall_s=stall, is_over=_time_is_up(run, workspace))
-    result = await _run(run, workspace, begun, request, rules, begun.transcript)
+    result = await _run_order(run, workspace, begun, order)
     resumes = begun.worker.agent.resumes and bool(result.response.session_id)
     can_be_asked = resumes and not run.stop.requested and run.free_at() is None
     ended = msgspec.structs.replace(result, can_be_asked=can_be_asked)
     known = Evidence(used=run.totals())
     if needs(run.session.state, begun.start, ended, known, run.policy) is Need.STATUS:
-        result = await _asked(run, workspace, begun, request, result)
+        result = await _ask_for_status(run, workspace, begun, order, result)
     _write_end(run, workspace, begun, result)
     return result
 
 
-def _money_for_a_start(run: Run, workspace: Workspace) -> float | None:
-    """Dollars that the next start may use, or None without a limit."""
+def _money_for_start(run: Run, workspace: Workspace) -> float | None:
+    """Dollars that the next start may use, which are its own from now on; None without a limit."""
     left = run.money_left()
-    if left is None or workspace.reserve_money is None:
-        return left
-    return workspace.reserve_money(left)
+    return None if left is None else workspace.reserve_money(left)
 
 
-async def _run(
-    run: Run,
-    workspace: Workspace,
-    begun: Round,
-    request: AgentRequest,
-    rules: Rules,
-    transcript: Path,
-) -> Result:
-    """One process of the agent, watched and written down."""
-    launch = begun.worker.agent.launch(request)
-    repo = workspace.repo
+def _within_share(run: Run, begun: Round, usd: float | None) -> StartBudget:
+    """The money of a start, which is a story's share at most while another story can run."""
+    share = run.limits.max_cost_usd * run.limits.max_story_share
+    if usd is None or not 0 < share < usd or begun.story is None or begun.stories is None:
+        return StartBudget(usd=usd)
+    facts = facts_of(begun.stories, run.session.stories, begun.story, only=run.setup.options.only)
+    return StartBudget(usd=share, is_share=True) if facts.others else StartBudget(usd=usd)
 
-    def started(pid: int, since: float) -> None:
-        run.journal.set_agent_pid(run.id, begun.number, pid=pid, pid_started=since)
 
-    with Transcript(transcript) as sink:
-        finished = await run_process(
-            launch,
-            sink=sink,
-            rules=rules,
-            stop=run.stop,
-            on_event=lambda step: run.emit(step, begun.number),
-            on_start=started,
-            file_probe=(lambda: _fingerprint(repo)) if repo else None,
-        )
+async def _run_order(run: Run, workspace: Workspace, begun: Round, order: AgentOrder) -> Result:
+    """How the agent ended, with what it cost and, where its login failed, where to look."""
+    finished = await workspace.start(run, order)
     response = finished.response
     if finished.is_silent:  # it may well have been read, and thought about
         usage = Usage(input_tokens=begun.prompt.estimated_tokens, estimated=True)
         response = msgspec.structs.replace(response, usage=usage)
     response = with_price(run, begun, response)
     if response.outcome is Outcome.FATAL and concerns_login(response.reason):
-        look = where_to_look(begun.worker.agent, request.config, request.inherited)
+        env = workspace.site.env_for(begun.worker.name)
+        look = where_to_look(begun.worker.agent, order.agent, env)
         reason = "; ".join(filter(None, (response.reason, look)))
         response = msgspec.structs.replace(response, reason=reason)
     return msgspec.structs.replace(finished, response=response)
+
+
+async def start_here(run: Run, workspace: Workspace, order: AgentOrder) -> Result:
+    """One process of the agent on this machine, watched and written down."""
+    name = order.agent.name
+    agent = next(worker.agent for worker in run.setup.workers if worker.name == name)
+    budget = StartBudget(usd=order.budget_usd, tokens=order.budget_tokens, is_share=order.is_share)
+    rules = Rules(
+        wall_s=order.wall_s,
+        stall_s=order.stall_s,
+        is_too_much=start_ceiling(run, budget),
+        ceiling=ceiling_kind(run, is_share=order.is_share),
+        prices=run.config.prices.models,
+    )
+    if order.until_run_ends:
+        rules = dataclasses.replace(rules, is_over=_time_is_up(run, workspace))
+
+    def started(pid: int, since: float) -> None:
+        run.journal.set_agent_pid(order.run, order.number, pid=pid, pid_started=since)
+
+    return await start_in(
+        workspace.site,
+        agent,
+        msgspec.structs.replace(order, budget_usd=money_of_start(run, order)),
+        rules=rules,
+        stop=run.stop,
+        on_event=lambda event: run.emit(event, order.number),
+        on_start=started,
+    )
+
+
+async def start_in(
+    site: Site,
+    agent: Agent,
+    order: AgentOrder,
+    *,
+    rules: Rules,
+    stop: StopSignal,
+    on_event: Callable[[AgentStep], None],
+    on_start: Callable[[int, float], None],
+) -> Result:
+    """One process of the agent in a place of this machine, whoever gave the order."""
+    name = order.agent.name
+    repo = site.repo
+    request = AgentRequest(
+        config=order.agent,
+        settings_dir=site.project.directory / "agent",
+        prompt=order.prompt,
+        cwd=site.project.root,
+        run_id=order.run,
+        iteration=order.number,
+        inherited=site.env_for(name),
+        box=site.agent_boxes.get(name),
+        story_id=order.story,
+        session_id=order.session_id,
+        resume=order.resume,
+        budget_usd=order.budget_usd,
+        max_turns=order.max_turns,
+        tools=order.tools,
+    )
+    with Transcript(site.project.transcripts / order.run / order.log) as sink:
+        return await run_process(
+            agent.launch(request),
+            sink=sink,
+            rules=rules,
+            stop=stop,
+            on_event=on_event,
+            on_start=on_start,
+            file_probe=(lambda: _fingerprint(repo)) if repo else None,
+        )
+
+
+def money_of_start(run: Run, order: AgentOrder) -> float | None:
+    """Dollars for the agent's own cap: the smaller of what is left and what one start may use."""
+    left = order.budget_usd
+    most = run.config.limits.max_start_cost_usd
+    if not most:
+        return left
+    return most if left is None else min(left, most)
 
 
 def _time_is_up(run: Run, workspace: Workspace) -> Callable[[], str]:
@@ -152,11 +220,12 @@ def _time_is_up(run: Run, workspace: Workspace) -> Callable[[], str]:
 
 def with_price(run: Run, begun: Round, response: Response) -> Response:
     """The same with what the agent's own record tells, and what money it does not tell."""
-    if not response.usage.total_tokens:
+    if not (response.usage.total_tokens or response.session_id):
         return response
     from ralphloop.agents.prices import billed
 
-    return billed(response, begun.worker.config, run.setup.options.env)
+    prices = run.config.prices.models
+    return billed(response, begun.worker.config, run.setup.options.env, prices)
 
 
 def _fingerprint(repo: Repository) -> str:
@@ -176,29 +245,33 @@ def _fingerprint(repo: Repository) -> str:
     return digest.hexdigest()
 
 
-async def _asked(
-    run: Run, workspace: Workspace, begun: Round, request: AgentRequest, result: Result
+async def _ask_for_status(
+    run: Run, workspace: Workspace, begun: Round, order: AgentOrder, result: Result
 ) -> Result:
     """The same, with what came when its missing block was asked for."""
     _write_end(run, workspace, begun, result, asking=True)
     now = run.clock()
     run.journal.count_asking(now=now, since=now - HOUR)
     run.emit(StatusAsked(), begun.number)
-    left = _money_for_a_start(run, workspace)
+    left = _money_for_start(run, workspace)
     if left is not None:
-        left = max(0.0, left - accounted(begun.state, result.response)[0].dollars)
+        left = max(0.0, left - accounted(begun.state.conversation, result.response).own.dollars)
     question = msgspec.structs.replace(
-        request,
+        order,
         prompt=ASK_FOR_STATUS,
+        log=_asking_log(begun).name,
         session_id=None,
         resume=result.response.session_id,
         budget_usd=left,
+        is_share=False,
         max_turns=1,
         tools=False,
+        wall_s=_ASKING_S,
+        stall_s=0.0,
+        until_run_ends=False,
     )
-    rules = Rules(wall_s=_ASKING_S)
     try:
-        again = await _run(run, workspace, begun, question, rules, _asking_log(begun))
+        again = await _run_order(run, workspace, begun, question)
     except (RalphError, OSError) as error:  # it could not be asked: its words have to do
         failed = Response(reader="", outcome=Outcome.STARTUP_ERROR, reason=str(error))
         return msgspec.structs.replace(result, asked=failed)
@@ -242,14 +315,22 @@ def _asking_log(begun: Round) -> Path:
     return begun.transcript.with_suffix(".status.log")
 
 
+class RecoveredIteration(Value, kw_only=True):
+    """What became of an iteration that was cut off."""
+
+    words: str
+    judged: Judgement | None = None  # it is still to be finished; None: it is written down
+
+
+def stop_agent_of(cut: IterationRecord) -> tuple[str, ...]:
+    """End what is left of the agent of an iteration that was cut off; what that was, by name."""
+    return stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
+
+
 async def recover_iteration(
-    run: Run,
-    workspace: Workspace,
-    cut: IterationRecord,
-    conclude: Callable[[Judgement], Awaitable[object]],
-) -> str:
-    """One iteration that another process began, to the end it can have."""
-    stopped = stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
+    run: Run, workspace: Workspace, cut: IterationRecord, stopped: tuple[str, ...]
+) -> RecoveredIteration:
+    """One iteration that another process began, to the end it can have; `stopped` was at work."""
     stories = workspace.story_list()
     states = run.session.stories
     if stories is not None:  # as it was before the agent: only what we know to have passed has
@@ -274,9 +355,17 @@ async def recover_iteration(
             result = msgspec.structs.replace(result, asked=said)
         judged = await judge(run, workspace, begun, result)
         if judged.cut_short:
-            return f"the checks of iteration {cut.n} are still to be run"
-        await conclude(judged)
-        return f"judged iteration {cut.n}, whose agent had ended before its checks did"
+            return RecoveredIteration(words=f"the checks of iteration {cut.n} are still to be run")
+        words = f"judged iteration {cut.n}, whose agent had ended before its checks did"
+        return RecoveredIteration(words=words, judged=judged)
+    taken_up = await workspace.take_up(run, cut.n)
+    if taken_up is not None:
+        _write_end(run, workspace, begun, taken_up)
+        judged = await judge(run, workspace, begun, taken_up)
+        if judged.cut_short:
+            return RecoveredIteration(words=f"the checks of iteration {cut.n} are still to be run")
+        words = f"took up iteration {cut.n}, which was given away"
+        return RecoveredIteration(words=words, judged=judged)
     reader = reader_name(begun.worker.name, begun.worker.config.format)
     result = Result(
         end=ProcessEnd(exit_code=None, interrupted=True),
@@ -287,7 +376,7 @@ async def recover_iteration(
     judged = record(run, await judge(run, workspace, begun, result))
     await steadily(run, partial(apply_effects, run, workspace, cut.n, judged.step.effects))
     still = f", stopped {len(stopped)} of its processes" if stopped else ""
-    return f"recorded iteration {cut.n} as interrupted{still}"
+    return RecoveredIteration(words=f"recorded iteration {cut.n} as interrupted{still}")
 
 
 def _read_transcript(run: Run, begun: Round, path: Path, name: str) -> Response:

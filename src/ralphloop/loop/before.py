@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ralphloop.core.interventions import OthersWorked
 from ralphloop.core.model import CheckResult, CheckStatus, Value
+from ralphloop.core.proof import TestReport
 from ralphloop.journal.queries import REPORTS_KEY, RESULTS_KEY
 from ralphloop.journal.records import KnownResults
 from ralphloop.loop.run import Run
@@ -24,14 +25,14 @@ _LOOKED_BACK = 20  # iterations, of a run that an older version began
 def move_base(run: Run, workspace: Workspace, story: str) -> None:
     """Take what others changed since the story's last start for what stands without it."""
     state = run.session.story(story)
-    if not (state.start_tree and state.left_tree):
+    if not (state.base.start_tree and state.base.left_tree):
         return  # it has not begun, or nobody knows how it left the work tree
     now = workspace.tree()
-    if now.tree == state.left_tree:
+    if now.tree == state.base.left_tree:
         return
     from ralphloop.repo.story_change import tree_without  # few stories are interrupted
 
-    base = tree_without(workspace.measure, state.start_tree, state.left_tree, now.tree)
+    base = tree_without(workspace.measure, state.base.start_tree, state.base.left_tree, now.tree)
     moved = OthersWorked(story=story, tree=base, head=now.head or "", left=now.tree)
     run.intervene(moved)
 
@@ -47,9 +48,20 @@ class Before(Value, kw_only=True):
         return self.results.get(check, nobody_knows)
 
 
+def comparable(was: CheckResult, now: CheckResult) -> CheckResult:
+    """What a check showed before, with names as far as it names tests now.
+
+    Where it found no test, it has named all of them: those that come are new.
+    """
+    found_none = was.status is CheckStatus.NO_TESTS and was.report is None
+    if found_none and now.report is not None:
+        return replace(was, report=TestReport())
+    return was
+
+
 def results_before(run: Run, workspace: Workspace, tree: str) -> Before:
     """What the checks showed in this tree, else in the newest one in which they were green."""
-    known = run.journal.known_results(run.id) or [_as_older_versions_kept_it(run)]
+    known = workspace.known_results(run) or [_as_older_versions_kept_it(run)]
     first = {result.name: result for result in known[-1].checks}
     newest = known[0]
     exact = next((one for one in known if tree in one.trees), None)
@@ -78,13 +90,13 @@ def _is_same(measure: Snapshotter, one: str, other: str) -> bool:
 
 def _as_older_versions_kept_it(run: Run) -> KnownResults:
     """The baseline, or the newest passed story's results; only of those the names were kept."""
-    frozen = run.session.frozen
+    baseline = run.session.baseline
     newest = run.journal.latest_iterations(run.id, _LOOKED_BACK)
     passed = next((it for it in newest if it.record.verdict.passed), None)
     reports = run.journal.reports(run.id)
-    found = _by_name((*frozen.baseline, *(passed.checks if passed else ())))
+    found = _by_name((*baseline.results, *(passed.checks if passed else ())))
     return KnownResults(
-        trees=(passed.end_tree if passed else frozen.start_tree,),
+        trees=(passed.end_tree if passed else baseline.start_tree,),
         checks=tuple(replace(it, report=reports.get(it.name)) for it in found.values()),
     )
 

@@ -18,7 +18,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,7 +85,9 @@ _NEEDED_MODULES = (
     "ruamel",
     "textual",
 )
-_UNCONFINED = "not confined: the agent, the checks and git's hooks have your own rights ({})"
+_UNCONFINED = (
+    "No sandbox: the agent, the checks and git's hooks can read and change everything you can ({})"
+)
 _KERNEL = (
     "let this user make namespaces (AppArmor: kernel.apparmor_restrict_unprivileged_userns;"
     " in a container: start it with --security-opt seccomp=unconfined or use the container alone)"
@@ -103,16 +105,20 @@ def confine(setup: Setup) -> Setup:
     return msgspec.structs.replace(setup, site=found.site, confined=found.words)
 
 
-def confine_site(setup: Setup, site: Site) -> ConfinedSite:
-    """A place with its boxes, or without and with the reason; raises where that will not do."""
+def confine_site(setup: Setup, site: Site, *, objects: Sequence[Path] = ()) -> ConfinedSite:
+    """A place with its boxes, or without and with the reason; raises where that will not do.
+
+    `objects` are directories outside of it in which its repository finds objects.
+    """
     config = setup.config
     mode, why = wanted(config, setup.options.env)
     if mode == "off":
         return ConfinedSite(site, _UNCONFINED.format(why or "[sandbox] mode"))
     by_hook = bool(setup.options.session)
     try:
-        plans = _Plans(config, site.project, site.repo, site.env)
-        boxes = {} if by_hook else {it.name: plans.agent(it) for it in setup.workers}
+        plans = _Plans(config, site.project, site.repo, site.env, objects=objects)
+        workers = () if by_hook else setup.workers
+        boxes = {it.name: plans.agent(it) for it in (*setup.reviewers, *workers)}
         checks = _tried(plans.checks(), site.project.root)
         git = plans.git()
         written = (it for box in (*boxes.values(), checks, git) for it in box.writable)
@@ -131,13 +137,28 @@ def confine_site(setup: Setup, site: Site) -> ConfinedSite:
     places = " ".join(["the work tree", *section.write])
     kept = ".git and .ralph" if section.git == "read-only" else "git's settings and .ralph"
     network = {OPEN: "open", NONE: "closed"}.get(section.network) or " ".join(section.network)
-    rest = "; not confined: the agent, which is this session" if by_hook else ""
+    rest = "; no sandbox for the agent, which is this session" if by_hook else ""
     words = (
         f"confined: {who} write only in {places}, never {kept}; keys and other projects are hidden;"
         f" network: {network}{rest}{own_words}"
     )
     boxed = msgspec.structs.replace(site, repo=repo, agent_boxes=boxes, check_box=checks)
     return ConfinedSite(boxed, words)
+
+
+def read_only(box: Box, site: Site) -> Box:
+    """The box of an agent that only looks: neither the work tree nor git's own may be written."""
+    repo = site.repo
+    root = repo.root if repo and not repo.scope else site.project.root
+    shut = [root, *((repo.git_dir, repo.common_dir) if repo else ())]
+    own = site.project.directory / "agent"
+    places = dict(box.places)
+    for name, kind in box.places.items():
+        path = Path(name)
+        is_shut = path != own and any(path.is_relative_to(place) for place in shut)
+        if kind is sandbox.Place.WRITE and is_shut:
+            places[name] = sandbox.Place.READ
+    return msgspec.structs.replace(box, places=places)
 
 
 def box_of_commands(setup: Setup) -> Box:
@@ -170,6 +191,23 @@ def confined_repository(project: Project, config: Config, root: Path | None = No
             raise RepositoryError(words, error.next_step) from None
         return repo
     return repo.confined(box, guarded=config.sandbox.git == "guarded")
+
+
+def confined_checks(project: Project, config: Config, repo: Repository) -> Box | None:
+    """The box in which checks run between runs, as in the run with these settings; None: none."""
+    mode = wanted(config, os.environ).mode
+    if mode == "off":
+        return None
+    try:
+        box = _tried(_Plans(config, project, repo, os.environ).checks(), project.root)
+    except NoSandbox as error:
+        if mode == "on":
+            words = f"checks are to run in a sandbox, and none works here: {error.message}"
+            raise RepositoryError(words, error.next_step) from None
+        return None
+    programs.distrust(box.writable, confining=True)
+    _open_relay(box)
+    return box
 
 
 class NoSandbox(RalphError):
@@ -216,13 +254,27 @@ def _open_relay(box: Box) -> None:
     from ralphloop.proc.relay import outside
 
     Path(box.relay, "hosts").write_text(sandbox.hosts_file(box.network), "utf-8")
-    outside(box.relay, [(host, port) for host, _, port in sandbox.listeners(box.network)])
+    outside(box.relay, [(it.host, it.port) for it in sandbox.listeners(box.network)])
     atexit.register(shutil.rmtree, box.relay, ignore_errors=True)
 
 
 def working_box(config: Config, project: Project, repo: Repository | None, env: Env) -> Box:
     """The box of checks, for whoever only wants to try it; raises `NoSandbox`."""
     return _tried(_Plans(config, project, repo, env, looking=True).checks(), project.root)
+
+
+def _named_files(command: Iterable[str]) -> list[Path]:
+    """The files that a command of the settings names by their whole path, such as its script."""
+    named = (Path(word) for word in command if word.startswith("/"))
+    return [path for path in named if path.is_file()]
+
+
+class _GitPlaces(msgspec.Struct, kw_only=True, frozen=True):
+    """What is git's own, for one box."""
+
+    guarded: list[Path]  # it stays as it is
+    writable: list[Path] = msgspec.field(default_factory=list)
+    absent: tuple[str, ...] = ()  # it must not come into being
 
 
 class _Plans:
@@ -234,12 +286,14 @@ class _Plans:
         env: Env,
         *,
         looking: bool = False,  # and nothing is made
+        objects: Sequence[Path] = (),  # of other repositories, which git reads here
     ) -> None:
         self._repo = repo
         self._env = env
         self._keys = frozenset(API_KEYS.difference(config.agent.pass_env))
         self._section = config.sandbox
-        self._room = project.directory
+        self._checks = config.checks.commands
+        self._own_directory = project.directory
         self._home = Path(env.get("HOME") or "/").resolve()
         whole = repo is not None and not repo.scope
         self._root = (repo.root if repo and whole else project.root).resolve()
@@ -247,7 +301,7 @@ class _Plans:
         self._relay = tempfile.mkdtemp(prefix="ralph-") if relayed else ""
         # What programs are made of, and names of hosts, wherever they lie.
         named = (*_NEEDED, *env.get("PATH", "").split(":"), sys.prefix, sys.base_prefix)
-        self._seen = [self._home, *map(Path, named), Path(__file__).parents[1]]
+        self._seen = [self._home, *map(Path, named), Path(__file__).parents[1], *objects]
         if self._section.network == OPEN:
             self._seen.append(Path("/etc/resolv.conf").resolve())
         self._caches = [*map(self._expand, self._section.write)]
@@ -319,12 +373,14 @@ class _Plans:
 
     def checks(self) -> Box:
         """Nothing of git's may be written, and no key of an agent is there."""
-        return self._box(self._git_places(), withheld=self._keys)
+        show = [path for command in self._checks for path in _named_files(command)]
+        return self._box(self._git_places(), show=show, withheld=self._keys)
 
     def git(self) -> Box:
         """The same, but git writes in its own directory all that does not make it start things."""
-        own, guarded, absent = self._git_writes()
-        return self._box(guarded, own, [self._room / "objects"], absent=absent, withheld=self._keys)
+        git = self._git_writes()
+        objects = [self._own_directory / "objects"]
+        return self._box(git.guarded, git.writable, objects, absent=git.absent, withheld=self._keys)
 
     def agent(self, worker: Worker) -> Box:
         """What the agent's own program keeps in the home directory is there, mostly read-only."""
@@ -333,36 +389,43 @@ class _Plans:
         writes = [*map(self._made, declared.writes)] if declared else []
         guards = [*map(self._expand, declared.guards)] if declared else []
         if worker.name == "scripted":
-            writes.append(self._made(f"{self._room}/agent/"))  # which line of the script is next
+            writes.append(
+                self._made(f"{self._own_directory}/agent/")
+            )  # which line of the script is next
         named = (declared.program,) if declared else worker.config.command[:1]
         program = find_program(worker.config.binary or "".join(named), self._env, self._root)
         writing = self._section.git == "guarded"
-        own, guarded, absent = self._git_writes() if writing else ([], self._git_places(), ())
-        absent += tuple(str(path) for path in guards if not path.exists())
-        show = []  # its directory, or the packages it is one of
-        for path in (Path(program).absolute(), Path(program).resolve()) if program else ():
+        git = self._git_writes() if writing else _GitPlaces(guarded=self._git_places())
+        missing = tuple(str(path) for path in guards if not path.exists())
+        absent = (*git.absent, *missing)
+        ways = [Path(program).absolute(), Path(program).resolve()] if program else []
+        show = _named_files(worker.config.command)
+        # Of a program its directory, or the packages it is one of.
+        for path in ways:
             parts = path.parts
             last = parts.index("node_modules") + 1 if "node_modules" in parts else len(parts) - 1
             show.append(Path(*parts[:last]))
-        places = [*guarded, *kept, *guards]
-        return self._box(places, own, writes, kept=kept, show=show, absent=absent)
+        places = [*git.guarded, *kept, *guards]
+        return self._box(places, git.writable, writes, kept=kept, show=show, absent=absent)
 
     def _git_places(self) -> list[Path]:
         repo = self._repo
         own = [repo.git_dir, repo.common_dir, repo.objects] if repo else []
         return [self._root / ".git", *own, *self._submodules()]
 
-    def _git_writes(self) -> tuple[list[Path], list[Path], tuple[str, ...]]:
-        """What git writes, what of it stays as it is, and what must not come into being."""
+    def _git_writes(self) -> "_GitPlaces":
+        """The places of a box in which git may write its own directory."""
         if self._repo is None:
-            return [], self._git_places(), ()
+            return _GitPlaces(guarded=self._git_places())
         own = {self._repo.git_dir.resolve(), self._repo.common_dir.resolve()}
         starts = [place / name for place in own for name in _GIT_STARTS]
         absent = tuple(str(path) for path in starts if not path.exists())
         link = self._root / ".git"
         trees = self._repo.common_dir / "worktrees"
-        guarded = [*starts, trees, *self._submodules(), *([link] if link.is_file() else [])]
-        return sorted(own), guarded, absent
+        guarded = [*starts, trees, *self._submodules()]
+        if link.is_file():
+            guarded.append(link)
+        return _GitPlaces(writable=sorted(own), guarded=guarded, absent=absent)
 
     def _submodules(self) -> Iterator[Path]:
         """Git's links in submodules, and the empty directories of those that are not there yet."""
@@ -388,12 +451,12 @@ class _Plans:
         obeyed = self._obeyed.files if self._obeyed else ()
         ours = [*self._own, *self._customs]
         absent += tuple(str(path) for path in self._customs if not path.exists())
-        low = self._relay and any(it[2] < _FIRST_FREE for it in sandbox.listeners(ports))
+        low = self._relay and any(it.port < _FIRST_FREE for it in sandbox.listeners(ports))
         return Box(
             program=self._program,
             places=plan(
                 write=_there([self._root, *self._caches, *write]),
-                read=_there([self._room, self._lane_room, *ours, *obeyed, *guarded]),
+                read=_there([self._own_directory, self._lane_room, *ours, *obeyed, *guarded]),
                 hide_directories=[path for path in hidden if Path(path).is_dir()],
                 hide_files=[path for path in hidden if not Path(path).is_dir()],
                 show=_there([*self._seen, *show]),

@@ -12,6 +12,7 @@ because squashing commits is theirs to do.
 from contextlib import suppress
 from functools import partial
 from pathlib import PurePath
+from typing import NamedTuple
 
 from ralphloop.atomic import kill_point, sync_file
 from ralphloop.core.events import LeftoversKept, StoryReopened
@@ -26,7 +27,7 @@ from ralphloop.core.interventions import (
 )
 from ralphloop.core.iteration import AddProgress, AnyEffect, CommitStory, MarkStory, SaveLeftovers
 from ralphloop.core.planning import facts_of
-from ralphloop.core.run_state import MAX_FAILURE_CHARS, Standing, StoryState
+from ralphloop.core.run_state import MAX_FAILURE_CHARS, Standing, StoryNotes, StoryState
 from ralphloop.core.story_after import failure_text
 from ralphloop.errors import InputError, RalphError
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
@@ -38,8 +39,10 @@ from ralphloop.repo.snapshot import Snapshot
 from ralphloop.repo.work_tree import Repository, never_committed, project_prefix
 from ralphloop.stories.source import load
 from ralphloop.text.plain import some
+from ralphloop.text.remarks import summary_of
 
 _MOST_NAMED = 50
+_MOST_SAID = 800
 
 
 async def apply_effects(
@@ -69,12 +72,18 @@ async def apply_effects(
         workspace.expected_head = (repo.head() if repo else None) or ""
         if workspace.number or workspace.lands_on:
             return  # what other lanes have measured is needed as well
-        # Only trees that open stories may still be compared with or restored to are kept.
-        states = run.session.stories.values()
-        still_open = [one for one in states if one.standing is not Standing.PASSED]
-        trees = {tree for one in still_open for tree in (one.start_tree, one.left_tree)}
-        trees |= {step.tree for one in still_open for step in one.trail}
-        workspace.measure.prune(filter(None, {*trees, run.session.frozen.start_tree}))
+        workspace.measure.prune(filter(None, _trees_to_keep(run)))
+
+
+def _trees_to_keep(run: Run) -> set[str]:
+    """The trees that open stories may still be compared with or restored to."""
+    trees = {run.session.baseline.start_tree}
+    for state in run.session.stories.values():
+        if state.standing is Standing.PASSED:
+            continue
+        trees |= {state.base.start_tree, state.base.left_tree}
+        trees |= {footprint.tree for footprint in state.streak.trail}
+    return trees
 
 
 def _ensure_applied(run: Run, workspace: Workspace, number: int) -> None:
@@ -91,7 +100,7 @@ async def _set_aside(
     from ralphloop.repo.set_aside import set_aside
 
     story = effect.story
-    frozen = run.session.frozen
+    baseline = run.session.baseline
     work = partial(
         set_aside,
         repo,
@@ -102,7 +111,7 @@ async def _set_aside(
         start=Snapshot(
             tree=effect.tree, head=effect.head or None, branch=workspace.branch_to_keep(run) or None
         ),
-        dirty_at_start=bool(frozen.dirty),
+        dirty_at_start=bool(baseline.dirty),
     )
     saved = await in_thread(lambda _: work())
     records = (one.record for one in run.journal.iterations(run.id) if one.story == story)
@@ -123,12 +132,12 @@ def restore_saved_work(run: Run, workspace: Workspace, story: str) -> SecondChan
     from ralphloop.repo.set_aside import return_saved
 
     repo = workspace.repo
-    ref = run.session.story(story).saved_ref
+    ref = run.session.story(story).base.saved_ref
     if repo is None or not ref or not repo.commit_of(ref):
         return SecondChance(story=story)
     move_base(run, workspace, story)  # what could not be cleaned away is still its own
     before = workspace.tree()
-    began = run.session.story(story).start_tree or before.tree
+    began = run.session.story(story).base.start_tree or before.tree
     problem = return_saved(repo, ref)
     workspace.touched()
     told = "This is a second chance: what earlier tries left is in the work tree. Go on from there."
@@ -144,15 +153,15 @@ async def _commit(
     """Commit the story and land it; what could not be committed has not passed."""
     story = effect.story
     failure = ""
-    if found := made_for(run, workspace, repo, number, effect):
+    if found := find_commit_for(run, workspace, repo, number, effect):
         differs = _difference(run, workspace, effect, found, effect.tree)
-        if differs or run.session.story(story).commit != found:
+        if differs or run.session.story(story).proof.commit != found:
             made = Committed(story=story, differs=differs, commit=found, iteration=number)
             run.intervene(made)
     else:
-        failure = await _committed(run, workspace, repo, number, effect)
+        failure = await _commit_story(run, workspace, repo, number, effect)
     if not failure:
-        land(workspace)
+        workspace.land()
         return
     # The agent gets the message, so many times.
     workspace.mark({story: False})
@@ -164,11 +173,13 @@ async def _commit(
     run.intervene(CommitRefused(story=story, failure=failure, others=bool(others), at=refused_at))
     state = run.session.story(story)
     if before is Standing.PASSED and state.standing is Standing.SET_ASIDE:
-        leftovers = SaveLeftovers(story=story, tree=state.start_tree, head=state.start_head)
+        leftovers = SaveLeftovers(
+            story=story, tree=state.base.start_tree, head=state.base.start_head
+        )
         await _set_aside(run, workspace, repo, number, leftovers)
 
 
-def made_for(
+def find_commit_for(
     run: Run, workspace: Workspace, repo: Repository, number: int, effect: CommitStory
 ) -> str:
     """The commit that was made for an iteration already; empty where none was.
@@ -181,21 +192,27 @@ def made_for(
 
     if found := find_commit(repo, run=run.id, iteration=number):
         return found
-    noted = run.session.story(effect.story).commit
+    noted = run.session.story(effect.story).proof.commit
     if noted and repo.git.contains(repo.head(), noted):
         return noted
     return find_by_content(repo, workspace.measure, parent=effect.head, tree=effect.tree)
 
 
-async def _committed(
+async def _commit_story(
     run: Run, workspace: Workspace, repo: Repository, number: int, effect: CommitStory
 ) -> str:
     """Commit the story; why that came to nothing, in words."""
     from ralphloop.repo.commit import CommitStatus, commit_story, story_message
 
-    own = never_committed(project_prefix(repo.root, workspace.project.root), within=repo.scope)
+    prefix = project_prefix(repo.root, workspace.project.root)
+    own = never_committed(prefix, within=repo.scope, litter=workspace.site.litter)
     message = story_message(
-        effect.story, effect.title, run=run.id, iteration=number, grade=effect.grade
+        effect.story,
+        effect.title,
+        run=run.id,
+        iteration=number,
+        grade=effect.grade,
+        body=_own_words(run.session.story(effect.story).notes),
     )
     work = partial(commit_story, repo, message, own=own, leave=_not_ours(run, workspace))
     result = await in_thread(lambda _: work())  # hooks may take minutes
@@ -204,7 +221,7 @@ async def _committed(
     # Where a hook rewrote files, what it left is checked now.
     checked = workspace.measure.tree().tree if result.rewritten else effect.tree
     notes = result.notes
-    if result.leaves_out and (where := workspace.where_kept()):
+    if result.leaves_out and (where := workspace.where_kept(effect.story, number)):
         notes = (*notes, f"what was not committed is kept: {where}")
     run.intervene(
         Committed(
@@ -218,15 +235,15 @@ async def _committed(
     )
     if not result.rewritten:
         return ""
-    results = await workspace.run_checks(run, run.session.frozen.checks, to_the_end=True)
+    results = await workspace.run_checks(run, run.session.baseline.checks, to_the_end=True)
     failure = failure_text(results, MAX_FAILURE_CHARS)
     return f"a commit hook changed files; then:\n{failure}" if failure else ""
 
 
-def land(workspace: Workspace) -> None:
-    """Move the run's branch to what was committed in the landing tree, where this is one."""
-    if workspace.lands is not None:
-        workspace.lands()
+def _own_words(notes: StoryNotes) -> str:
+    """What the agent says it did, and what it doubts, for the commit's message."""
+    said = summary_of(notes.said, _MOST_SAID)
+    return "\n".join(filter(None, (said, *(f"Doubt: {one}" for one in notes.doubted))))
 
 
 def _difference(
@@ -237,24 +254,24 @@ def _difference(
 
     repo = workspace.repo
     state = run.session.story(effect.story)
-    if repo is None or not effect.tree or workspace.shares:
+    if repo is None or not effect.tree or workspace.has_neighbours:
         return ""
-    filters = run.session.frozen.filters
-    found = differing(repo, workspace.measure, state.start_tree, checked, commit, filters)
+    filters = run.session.baseline.filters
+    found = differing(repo, workspace.measure, state.base.start_tree, checked, commit, filters)
     names = [path for path in found if path not in _not_ours(run, workspace)]
     return f"committed is not what was checked: {some(names)}" if names else ""
 
 
 def _not_ours(run: Run, workspace: Workspace) -> frozenset[str]:
     """What was dirty when the run began and nobody touched since."""
-    frozen = run.session.frozen
-    if not frozen.dirty:
+    baseline = run.session.baseline
+    if not baseline.dirty:
         return frozenset()
-    start = Snapshot(tree=frozen.start_tree, head=frozen.start_head or None)
+    start = Snapshot(tree=baseline.start_tree, head=baseline.start_head or None)
     if workspace.measure.known(start) != start:
-        return frozenset(frozen.dirty)  # nobody can tell any more: it stays where it is
+        return frozenset(baseline.dirty)  # nobody can tell any more: it stays where it is
     changes = workspace.measure.changes(start.tree, workspace.measure.tree().tree)
-    return frozenset(frozen.dirty).difference(change.path for change in changes)
+    return frozenset(baseline.dirty).difference(change.path for change in changes)
 
 
 def take_back(run: Run, workspace: Workspace, *, agent_ran: bool = True) -> dict[str, str]:
@@ -264,7 +281,7 @@ def take_back(run: Run, workspace: Workspace, *, agent_ran: bool = True) -> dict
     passed = {
         story: state
         for story, state in known.items()
-        if state.standing is Standing.PASSED and state.grade != Grade.BY_HAND
+        if state.standing is Standing.PASSED and state.proof.grade != Grade.BY_HAND
     }
     gone = _unproven(run, workspace, passed) if passed else {}
     if gone and not agent_ran:  # what the story file in HEAD calls passed is a person's word
@@ -276,13 +293,14 @@ def take_back(run: Run, workspace: Workspace, *, agent_ran: bool = True) -> dict
             with suppress(InputError):  # none is committed there, or none that can be read
                 listed = load(repo.root / path, data=shown.stdout).list.stories
                 said = {story.id for story in listed if story.passes}
-        vouched = [story for story, reason in gone.items() if story in said and "commit" in reason]
+        vouched = [story for story, lack in gone.items() if story in said and lack.is_commit]
         run.intervene(PassKeptByPerson(stories=tuple(vouched)))
-        gone = {story: reason for story, reason in gone.items() if story not in vouched}
-    if gone:
-        workspace.mark(dict.fromkeys(gone, False))
-        run.intervene(PassTakenBack(reasons=gone))
-    return gone
+        gone = {story: lack for story, lack in gone.items() if story not in vouched}
+    reasons = {story: lack.words for story, lack in gone.items()}
+    if reasons:
+        workspace.mark(dict.fromkeys(reasons, False))
+        run.intervene(PassTakenBack(reasons=reasons))
+    return reasons
 
 
 def tell_taken_back(
@@ -294,10 +312,19 @@ def tell_taken_back(
         run.emit(StoryReopened(story=story, title=title, reason=reason), number)
 
 
-def _unproven(run: Run, workspace: Workspace, passed: dict[str, StoryState]) -> dict[str, str]:
-    """What each of these passes lacks, in words; without those that lack nothing."""
+class MissingProof(NamedTuple):
+    """What a pass lacks."""
+
+    words: str
+    is_commit: bool  # that was made for it; a person may have squashed it
+
+
+def _unproven(
+    run: Run, workspace: Workspace, passed: dict[str, StoryState]
+) -> dict[str, MissingProof]:
+    """What each of these passes lacks; without those that lack nothing."""
     proofs = run.journal.passing_iterations()
-    branch = run.session.frozen.branch or "HEAD"
+    branch = run.session.baseline.branch or "HEAD"
     repo = workspace.repo
     gone = {}
     marks = set[str]()
@@ -310,11 +337,12 @@ def _unproven(run: Run, workspace: Workspace, passed: dict[str, StoryState]) -> 
         marks = marks_since(repo, first.head if first else "")  # one look at the log of HEAD
     for story, state in passed.items():
         proof = proofs.get(story)
-        committed = proof is not None and proof.owes(CommitStory) and not state.commitless
+        committed = proof is not None and proof.owes(CommitStory) and not state.proof.commitless
         if proof is None:
-            gone[story] = "no finished iteration in the journal made it pass"
+            words = "no finished iteration in the journal made it pass"
+            gone[story] = MissingProof(words, is_commit=False)
         elif committed and repo and f"{proof.run}/{proof.n}" not in marks:
-            if state.commit and repo.git.contains(repo.head(), state.commit):
+            if state.proof.commit and repo.git.contains(repo.head(), state.proof.commit):
                 continue  # a hook took the mark from its message
-            gone[story] = f"its commit is no longer in {branch}"
+            gone[story] = MissingProof(f"its commit is no longer in {branch}", is_commit=True)
     return gone

@@ -1,29 +1,28 @@
 """From an agent that has ended to a decision that is written down.
 
-What learning makes of it decides nothing and ends no run.  Beside its tests these speak against a
-green story, and none can raise a grade: scripts that a check or the story's own command runs are
-guarded by their paths, since running them cannot show whether they were made easier; work outside
-the commit is named, unless the story's own command asks for just that; and of the commands in
-`checks.doubt`, exit code 1 with words is a finding, anything else, crashes included, no obstacle.
+The place in which a story is judged need not be the one in which its agent worked.  What learning
+makes of it decides nothing and ends no run.
 """
 
-import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from ralphloop.core.events import IterationFinished, StoryBlocked, StorySetAside
-from ralphloop.core.grading import DOUBT, VERIFY
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import CheckStatus, Evidence, Outcome, StoryList, Value
 from ralphloop.core.planning import facts_of
 from ralphloop.core.progress import footprint, is_trodden
 from ralphloop.core.proof import Trial
-from ralphloop.core.run_state import RunState, Standing, verify_was
+from ralphloop.core.proposals import Proposal
+from ralphloop.core.run_state import RunState, Standing
+from ralphloop.core.sealed_tests import SEALED
 from ralphloop.core.step import Need, Step, needs, step
+from ralphloop.core.story_after import accounted
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import FinishedIteration
 from ralphloop.loop import repair
@@ -31,20 +30,12 @@ from ralphloop.loop.before import results_before, results_to_keep
 from ralphloop.loop.begin import Round
 from ralphloop.loop.effects import take_back, tell_taken_back
 from ralphloop.loop.prepare import at_work
+from ralphloop.loop.proposing import Finds, finds_of
 from ralphloop.loop.run import Run
 from ralphloop.loop.steadily import steadily
 from ralphloop.loop.workspace import Workspace
-from ralphloop.proc.threads import in_thread
-from ralphloop.repo.snapshot import Change, Snapshot
-from ralphloop.repo.work_tree import project_prefix
-from ralphloop.text.diffs import diff_parts
-from ralphloop.text.plain import one_line, some
+from ralphloop.repo.snapshot import Snapshot
 
-_LONGEST_DIFF = 400_000  # characters of a change that a doubter is given at a time
-_MOST_PARTS = 25
-_LONGEST_WORDS = 2_000
-_LARGEST_SCRIPT = 256 * 1024
-_LOOKED_BACK = 20  # iterations
 _WAITING = {Standing.SET_ASIDE: StorySetAside, Standing.BLOCKED: StoryBlocked}
 
 
@@ -88,8 +79,11 @@ async def judge(
     result: Result,
     look: Callable[[], Measurement] | None = None,
 ) -> Judgement:
-    """Find out what the step needs and take it; begun again where git was not left in peace."""
+    """Find out what the step needs and take it; begun again where git was not left in peace.
 
+    `workspace` is where the agent worked; checks and experiments run in its clean tree, where it
+    has one.
+    """
     look = look or partial(_measured, run, workspace, begun)
     is_first = True
 
@@ -104,41 +98,97 @@ async def judge(
 
 
 async def _judge(
-    run: Run, workspace: Workspace, begun: Round, result: Result, look: Callable[[], Measurement]
+    run: Run,
+    workspace: Workspace,
+    begun: Round,
+    result: Result,
+    look: Callable[[], Measurement],
 ) -> Judgement:
     measured = look()
+    place = workspace  # where it is judged
     start = begun.start
     policy = run.policy
     evidence = measured.evidence
     state = run.session.state
     disturbed = ""
     while need := needs(state, start, result, evidence, policy):
-        found: dict[str, object] = {}
         if need is Need.CHECKS:
-            found = await _checked(run, workspace, begun)
+            checked = await _checked(run, workspace, begun, measured.after, evidence)
+            place = checked.place
+            evidence = checked.evidence
         elif need is Need.DOUBTS:
-            doubts = (
-                *measured.doubts,
-                *beside_the_tests(run, workspace, begun, measured.after, evidence),
-            )
-            found = {
-                "doubts": tuple(dict.fromkeys(doubts)),
-                "work": _known_by(workspace, begun, measured.after),
-                "hollow": _is_hollow(workspace, begun, measured.after),
-            }
+            evidence = _doubted(run, workspace, begun, measured, evidence)
         elif need is Need.OPINIONS:
-            found = {"opinions": (await opinions(run, workspace, begun, measured.after))}
-        elif disturbed:
-            found = {"trial": Trial(untried=(f"not tried again: {disturbed}",))}
-        else:
-            from ralphloop.loop.trying import tried
+            from ralphloop.loop.doubting import opinions
 
-            evidence, disturbed = await tried(run, workspace, begun, measured.after, evidence)
+            asked = () if result.asked is None else (result.asked,)
+            own = accounted(begun.state.conversation, result.response, *asked).own
+            spent = own + evidence.reviewed
+            heard = await opinions(run, workspace, begun, measured.after, spent)
+            evidence = replace(
+                evidence,
+                opinions=heard.said,
+                # A lane has asked before, where its work was not yet with what landed.
+                reviewed=evidence.reviewed + heard.usage,
+                doubters=(*evidence.doubters, *heard.doubters),
+            )
+        elif disturbed:
+            untried = Trial(untried=(f"not tried again: {disturbed}",))
+            evidence = replace(evidence, trial=untried)
+        else:
+            from ralphloop.loop.trying import try_story
+
+            tried = await try_story(run, place, begun, measured.after, evidence)
+            evidence = tried.evidence
+            if place is not workspace and evidence.checked_tree:
+                # What ran elsewhere wrote nothing here.
+                evidence = replace(evidence, checked_tree=measured.after.tree)
+            disturbed = tried.disturbed
             if disturbed:  # what was checked is there no more: look at all again
                 workspace.remarks = (*measured.evidence.remarks, disturbed)
                 measured = look()
                 evidence = measured.evidence
-        evidence = msgspec.structs.replace(evidence, **found)
+    if evidence.trial is not None and begun.story is not None and begun.story.criteria:
+        from ralphloop.loop.showing import criteria_shown
+
+        evidence = replace(evidence, criteria=criteria_shown(place, begun, evidence))
+    evidence = _with_surroundings(run, workspace, begun, result, measured, evidence)
+    state = run.session.state  # a person may have been heard meanwhile
+    return Judgement(
+        begun=begun,
+        result=result,
+        measured=measured,
+        evidence=evidence,
+        before=state,
+        step=step(state, start, result, evidence, policy),
+    )
+
+
+def _doubted(
+    run: Run, workspace: Workspace, begun: Round, measured: Measurement, evidence: Evidence
+) -> Evidence:
+    """With what speaks against the story beside its tests."""
+    from ralphloop.loop.doubting import beside_the_tests
+
+    after = measured.after
+    beside = beside_the_tests(run, workspace, begun, after, evidence)
+    return replace(
+        evidence,
+        doubts=tuple(dict.fromkeys((*measured.doubts, *beside))),
+        work=_known_by(workspace, begun, after),
+        hollow=_is_hollow(workspace, begun, after),
+    )
+
+
+def _with_surroundings(
+    run: Run,
+    workspace: Workspace,
+    begun: Round,
+    result: Result,
+    measured: Measurement,
+    evidence: Evidence,
+) -> Evidence:
+    """With what the step has to know of other stories, other agents and the run."""
     now = run.clock()
     clocks = begun.worker.clocks
     mine = clocks.of_failure if result.response.outcome is Outcome.FATAL else clocks.of_limit
@@ -148,22 +198,13 @@ async def _judge(
     only = run.setup.options.only
     states = run.session.stories
     stories = run.as_known(measured.stories) if workspace.number else measured.stories
-    evidence = msgspec.structs.replace(
+    return replace(
         evidence,
         stories=facts_of(stories, states, begun.story, only=only),
         used=run.totals(),
-        fallback=at_work(others, run.session.state.available_at, now) is not None,
+        fallback=at_work(others, run.session.state.agent_available_at, now) is not None,
         left_tree=_left(workspace, evidence),
         at=now,
-    )
-    state = run.session.state  # a person may have been heard meanwhile
-    return Judgement(
-        begun=begun,
-        result=result,
-        measured=measured,
-        evidence=evidence,
-        before=state,
-        step=step(state, start, result, evidence, policy),
     )
 
 
@@ -201,7 +242,7 @@ def _put_right(run: Run, workspace: Workspace, begun: Round) -> Repaired:
         repaired.meddled = repair.put_back_settings(run, workspace, number, begun.settings)
     if repaired.listed is None:
         repaired.listed = repair.read_back(
-            run, workspace, begun.stories, begun.list_bytes, begun.state.asked
+            run, workspace, begun.stories, begun.list_bytes, begun.state.proof.asked
         )
     return repaired
 
@@ -222,9 +263,9 @@ def _measured(run: Run, workspace: Workspace, begun: Round) -> Measurement:
         repaired.gone = take_back(run, workspace) if lost and not workspace.number else {}
         tell_taken_back(run, workspace, number, repaired.gone)
     gone = repaired.gone
-    unfinished = repair.left_open(workspace) or elsewhere or workspace.left_lane()
+    unfinished = repair.note_left_open(workspace) or elsewhere or workspace.left_lane()
     remarks = workspace.remarks
-    changed, work_files = workspace.measure.diff(before, after)
+    changed, work_files = workspace.measure.change_counts_and_paths(before, after)
     commits, subjects = workspace.measure.commits(before.head, after.head)
     hidden = repair.stashed(workspace, begun.stashes)
     said = (*listed.findings, *meddled, *remarks, *lost.values(), unfinished, hidden)
@@ -234,7 +275,7 @@ def _measured(run: Run, workspace: Workspace, begun: Round) -> Measurement:
         tree=after.tree,
         head=after.head or "",
         work_files=work_files,
-        changed=msgspec.structs.replace(changed, subjects=subjects),
+        changed=replace(changed, subjects=subjects),
         remarks=tuple(filter(None, said)),
         unfinished=unfinished,
         passes_set=begun.story is not None and listed.marks.get(begun.story.id) is False,
@@ -242,12 +283,12 @@ def _measured(run: Run, workspace: Workspace, begun: Round) -> Measurement:
         lost=lost,
     )
     if workspace.number:  # what costs more is found out where it lands
-        evidence = msgspec.structs.replace(evidence, doubts=(), trial=Trial(), opinions=())
+        evidence = replace(evidence, doubts=(), trial=Trial(), opinions=())
     window = run.policy.treading_window
-    trail = (*begun.state.trail, footprint(before.tree, evidence))[-window:]
+    trail = (*begun.state.streak.trail, footprint(before.tree, evidence))[-window:]
     if 0 < window <= len(trail) and is_trodden(trail):  # the story may tread water
         net_lines = workspace.measure.net_lines(trail[0].tree, after.tree)
-        evidence = msgspec.structs.replace(evidence, net_lines=net_lines)
+        evidence = replace(evidence, net_lines=net_lines)
     stories = listed.stories.with_passes(dict.fromkeys(gone, False)) if listed.stories else None
     doubts = (*lost.values(), *meddled, *listed.doubts)
     workspace.repaired = None
@@ -255,20 +296,53 @@ def _measured(run: Run, workspace: Workspace, begun: Round) -> Measurement:
     return Measurement(after=after, evidence=evidence, stories=stories, doubts=doubts)
 
 
-async def _checked(run: Run, workspace: Workspace, begun: Round) -> dict[str, object]:
+class _Checked(NamedTuple):
+    evidence: Evidence  # with what the checks say
+    place: Workspace  # in which they ran
+
+
+async def _checked(
+    run: Run, workspace: Workspace, begun: Round, after: Snapshot, evidence: Evidence
+) -> _Checked:
+    """What the checks say of what a commit would hold, the story's own command among them."""
+    from ralphloop.loop.judge_place import run_judging_checks
+    from ralphloop.loop.sealing import names_sealed, run_sealed
     from ralphloop.repo.checks import compare
 
     workspace.touched()  # checks leave files behind
-    frozen = run.session.frozen
+    baseline = run.session.baseline
     verify = begun.story.verify if begun.story else None
-    checks = await workspace.run_checks(run, frozen.checks, verify=verify)
-    wanted = len(frozen.checks) + (verify is not None)
-    before = results_before(run, workspace, begun.story_began.tree).results.values()
-    return {
-        "checks": checks,
-        "checks_cut": run.stop.requested and len(checks) < wanted,
-        "comparison": compare(frozen.baseline, checks, run.config.checks.baseline, before),
-    }
+    if names_sealed(run, workspace, begun.story):
+        verify = None
+    has_changed = after.tree != begun.story_began.tree
+    judged = await run_judging_checks(
+        run, workspace, after, baseline.checks, verify, changed=has_changed
+    )
+    checks = judged.checks
+    place = judged.place
+    wanted = len(baseline.checks)
+    if verify is not None:
+        wanted += 1
+    known = results_before(run, place, begun.story_began.tree)
+    before = known.results.values()
+    found = replace(
+        evidence,
+        checks=checks,
+        checks_cut=run.stop.requested and len(checks) < wanted,
+        comparison=compare(baseline.results, checks, run.config.checks.baseline, before),
+    )
+    is_red = any(it.status is CheckStatus.FAILED for it in checks)
+    if is_red or found.checks_cut:
+        return _Checked(found, place)
+    sealed = await run_sealed(run, place, begun.story, known.of(SEALED))
+    if sealed is not None:
+        green = (*found.comparison.turned_green, *sealed.turned_green)
+        found = replace(
+            found,
+            checks=(*checks, sealed.result),
+            comparison=replace(found.comparison, turned_green=green),
+        )
+    return _Checked(found, place)
 
 
 def _is_hollow(workspace: Workspace, begun: Round, after: Snapshot) -> bool:
@@ -278,139 +352,6 @@ def _is_hollow(workspace: Workspace, begun: Round, after: Snapshot) -> bool:
     return measure.are_empty(measure.changes(start.tree, after.tree))
 
 
-def beside_the_tests(
-    run: Run, workspace: Workspace, begun: Round, after: Snapshot, evidence: Evidence
-) -> Iterator[str]:
-    """What the agent has to answer for that no test shows, in words."""
-    from ralphloop.repo.runners import changed_scripts
-
-    measure = workspace.measure
-    repo = workspace.repo
-    root = workspace.project.root
-    start = measure.known(begun.story_began)
-    changes = measure.changes(start.tree, after.tree)
-    prefix = project_prefix(repo.root, root) if repo else ""
-    commands = [*run.session.frozen.checks, *run.config.checks.doubt]
-    # Those of stories to come as well: who works on this one must not make them easier.
-    open_stories = [it for it in begun.stories.stories if not it.passes] if begun.stories else []
-    commands += [it.verify for it in (begun.story, *open_stories) if it and it.verify]
-
-    def text(tree: str, path: str) -> str:
-        ended = measure.git().attempt("cat-file", "blob", f"{tree}:{prefix}{path}")
-        found = ended.stdout[:_LARGEST_SCRIPT] if ended.returncode == 0 else b""
-        return found.decode("utf-8", "replace")
-
-    old, new = (cache(partial(text, tree)) for tree in (start.tree, after.tree))
-    for argv in dict.fromkeys(commands) if changes else ():
-        yield from changed_scripts(argv, old, new)
-    paths = {change.path for change in changes if change.before is not None}
-    for word in _words_of_filters(run.session.frozen.filters or ()):
-        if os.path.normpath(word) in paths:
-            yield f"{word}, a filter through which git commits files, was changed"
-    yield from _outside(run, workspace, begun, evidence, changes)
-
-
-def _words_of_filters(filters: Iterable[str]) -> Iterator[str]:
-    """The words of the commands that make of a file what is committed."""
-    for setting in filters:
-        key, _, command = setting.partition("\n")
-        if key.endswith((".clean", ".process")):
-            yield from command.split()
-
-
-def _outside(
-    run: Run, workspace: Workspace, begun: Round, evidence: Evidence, changes: Sequence[Change]
-) -> Iterator[str]:
-    """Work that the checks saw and a commit will not hold."""
-    repo = workspace.repo
-    begun_run = run.journal.find_run(run.id)
-    now = next((it.status for it in evidence.checks or () if it.name == VERIFY), None)
-    was = verify_was(begun.state, begun.story) if begun.story else None
-    # Its own command was red and is green: what was ignored before may be what it asks for.
-    asked_for = (was, now) == (CheckStatus.FAILED, CheckStatus.PASSED)
-    if repo is None or begun_run is None:
-        return
-    from ralphloop.repo.outside import (
-        excludes_changed,
-        hidden,
-        ignored_since,
-        newly_ignored,
-        newly_imported,
-    )
-
-    if unseen := hidden(repo, [change.path for change in changes]):
-        words = "is changed, but git was told not to look: no commit will hold it"
-        yield f"{some(unseen)} {words}"
-    if excludes_changed(repo, begun_run.started_at):
-        yield ".git/info/exclude was changed: what it hides is in no commit"
-    took = sum(check.duration_s for check in evidence.checks or ())
-    until = time.time() - took - 1  # what the checks wrote themselves is not meant
-    ignored = ignored_since(repo, begun_run.started_at, until, workspace.measure.own)
-    if asked_for:
-        start = workspace.measure.known(begun.story_began).tree
-        away = newly_ignored(repo, workspace.measure, start, ignored, begun_run.started_at)
-        if away:
-            yield f"ignored by git only since this story, no commit will hold them: {some(away)}"
-    elif ignored and evidence.comparison.turned_green:
-        words = "a check turned green, and files that git ignores were written for it"
-        yield f"{words}: {some(ignored)}"
-    elif ignored:
-        texts = workspace.measure.sides(changes)
-        sides = [
-            (texts.get(it.before or "", b""), texts.get(it.after or "", b"")) for it in changes
-        ]
-        if needed := newly_imported(ignored, sides):
-            yield f"imported from files that git ignores, no commit will hold them: {some(needed)}"
-
-
-async def opinions(
-    run: Run, workspace: Workspace, begun: Round, after: Snapshot
-) -> tuple[str, ...]:
-    """What each command that may doubt has to say; a doubter that cannot be run says nothing."""
-    from ralphloop.redaction import redact, secret_values
-    from ralphloop.repo.checks import check_of, run_confined
-
-    story = begun.story
-    said = []
-    timeout = run.config.checks.timeout
-    if story is None:
-        return ()
-    start = workspace.measure.known(begun.story_began)
-    # As text whatever the repository says of its files: attributes are the agent's to write.
-    args = ("diff-tree", "-r", "-p", "--text", "--no-ext-diff", "--no-textconv")
-    shown = workspace.measure.git().attempt(*args, start.tree, after.tree)
-    parts = diff_parts(shown.stdout.decode("utf-8", "replace"), _LONGEST_DIFF)
-    given = {
-        "v": 1,
-        "story": {"id": story.id, "title": story.title, "description": story.description},
-        "criteria": story.criteria,
-        "parts": len(parts),
-    }
-
-    def asked(argv: tuple[str, ...], part: int, gone: Callable[[], bool]) -> str:
-        left = run.patience.left() if run.patience else timeout
-        ended = run_confined(  # an agent may have written what it runs
-            check_of(argv, min(left, timeout), workspace.check_box),
-            workspace.project.root,
-            stdin=msgspec.json.encode({**given, "part": part, "diff": parts[part - 1]}),
-            keep=_LONGEST_WORDS * 4,
-            stop=lambda: gone() or run.stop.requested,
-        )
-        words = redact(ended.stdout.decode("utf-8", "replace"), secret_values(os.environ))
-        doubts = ended.returncode == 1 and not ended.timed_out and not ended.stopped
-        return one_line(words, _LONGEST_WORDS) if doubts else ""
-
-    for argv in run.config.checks.doubt:
-        for part in range(1, min(len(parts), _MOST_PARTS) + 1):
-            if words := (await in_thread(partial(asked, argv, part))):
-                said.append(f"{DOUBT}{check_of(argv).name}: {words}")
-                break  # one doubt is enough
-    if run.config.checks.doubt and (shown.returncode or len(parts) > _MOST_PARTS):
-        size = f"{len(shown.stdout) / 1_000_000:.1f} MB"
-        said.append(f"{DOUBT}the change ({size}) is too large to be shown to a doubter whole")
-    return tuple(said)
-
-
 def record(run: Run, judged: Judgement) -> Judgement:
     """Fold the iteration into the session and write everything at once; what was decided."""
     begun = judged.begun
@@ -418,7 +359,7 @@ def record(run: Run, judged: Judgement) -> Judgement:
     before = run.session.state
     if before is not judged.before:  # something changed the run since: decide again
         again = step(before, begun.start, result, judged.evidence, run.policy)
-        judged = msgspec.structs.replace(judged, before=before, step=again)
+        judged = replace(judged, before=before, step=again)
     done = judged.step
     analysis = judged.step.analysis
     state = done.state.story(done.story)
@@ -430,10 +371,13 @@ def record(run: Run, judged: Judgement) -> Judgement:
     told = IterationFinished(
         iteration=done.iteration,
         spent=done.spent,
-        attempts=state.attempts,
+        attempts=state.attempt.failed,
         warnings=tuple(_without_a_price(run, judged)),
     )
     ended = run.new_event(told, begun.number)
+    finds = _finds(run, judged)
+    meta |= finds.rows
+    proposed = tuple(run.new_event(what, begun.number) for what in finds.events)
     run.journal.finish_iteration(
         FinishedIteration(
             run=run.id,
@@ -449,11 +393,12 @@ def record(run: Run, judged: Judgement) -> Judgement:
             state=done.state,
             stories={done.story: state},
             meta=meta,
-            events=(ended,),
+            events=(ended, *proposed),
         )
     )
     run.session.state = done.state
-    run.sink(ended)
+    for event in (ended, *proposed):
+        run.sink(event)
     kind = _WAITING.get(state.standing)
     story = begun.story
     if story is not None and kind is not None:
@@ -461,6 +406,23 @@ def record(run: Run, judged: Judgement) -> Judgement:
         run.emit(waits, begun.number)
     run.tell_circuit(before.breaker)
     return judged
+
+
+def _finds(run: Run, judged: Judgement) -> Finds:
+    """What the agent found outside of its story, where it came to its own end."""
+    if judged.step.analysis.outcome.is_infrastructure:
+        return Finds()
+    begun = judged.begun
+    like = Proposal(
+        id="",
+        text="",
+        story=begun.story.id if begun.story else "",
+        run=run.id,
+        iteration=begun.number,
+        at=run.clock(),
+        by=begun.worker.name,
+    )
+    return finds_of(run.journal, judged.result.response.final_text, like)
 
 
 def _without_a_price(run: Run, judged: Judgement) -> Iterator[str]:
@@ -471,7 +433,7 @@ def _without_a_price(run: Run, judged: Judgement) -> Iterator[str]:
         return
     from ralphloop.agents.prices import CANNOT_BE_KEPT, why_unpriced
 
-    if why_unpriced(worker.name, worker.config, run.setup.options.env):
+    if why_unpriced(worker.name, worker.config):
         return
     response = judged.result.response
     model = response.model or worker.config.model
@@ -501,7 +463,7 @@ def learn_from(run: Run, workspace: Workspace, judged: Judgement) -> None:
     project = workspace.project
     state = run.session.story(story.id)
     head = workspace.expected_head  # of the commit made for the story, or the agent's last one
-    has_commit = state.standing is Standing.PASSED and head != state.start_head
+    has_commit = state.standing is Standing.PASSED and head != state.base.start_head
     capture(
         project,
         run.journal,

@@ -24,15 +24,16 @@ from ralphloop.errors import InputError
 from ralphloop.loop.before import move_base
 from ralphloop.loop.begin import Round, begin
 from ralphloop.loop.effects import apply_effects, restore_saved_work, take_back, tell_taken_back
+from ralphloop.loop.judge_place import place_for
 from ralphloop.loop.judging import Judgement, judge, learn_from, record
 from ralphloop.loop.own_commits import HeadMove, go_on_from, look_at_head
+from ralphloop.loop.proposing import accept_found
 from ralphloop.loop.repair import trouble
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.run import Run
-from ralphloop.loop.steadily import steadily
+from ralphloop.loop.steadily import steadily, steadily_now
 from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
 from ralphloop.loop.workspace import Workspace
-from ralphloop.proc.threads import short
 from ralphloop.repo.snapshot import Snapshot
 
 TO_BE_CHECKED = (
@@ -48,16 +49,17 @@ async def run_loop(run: Run, workspace: Workspace) -> Decision:
         if decision := await _before(run, workspace):
             return decision
         try:
-            chosen = await steadily(run, lambda: short(lambda: choose_next(run, workspace)))
-            if isinstance(chosen, Decision):
-                return chosen
-            if await run_verify_before_first_start(run, workspace, chosen[0]):
+            chosen = await steadily_now(run, lambda: choose_next(run, workspace))
+            if chosen.decision is not None:
+                return chosen.decision
+            if await run_verify_before_first_start(run, workspace, chosen.story):
                 continue  # that took its time: look at everything again
             if (until := all_away(run)) is not None:
                 if decision := await wait_for_agent(run, workspace, until):
                     return decision
                 continue
-            begun = await steadily(run, partial(short, partial(begin, run, workspace, *chosen)))
+            write_ahead = partial(begin, run, workspace, chosen.story, chosen.stories)
+            begun = await steadily_now(run, write_ahead)
         except InputError as error:  # a person is in the middle of editing it
             if decision := await hold(run, workspace, error.message):
                 return decision
@@ -75,7 +77,7 @@ async def _before(run: Run, workspace: Workspace) -> Decision | None:
         cool_down_circuit(run)
         if decision := reason_to_stop(run, workspace) or await wait_if_needed(run, workspace):
             return decision
-        look = await steadily(run, lambda: short(lambda: _look_around(run, workspace)))
+        look = await steadily_now(run, lambda: _look_around(run, workspace))
         if look.trouble:
             if decision := await hold(run, workspace, look.trouble):
                 return decision
@@ -125,19 +127,32 @@ def reason_to_stop(run: Run, workspace: Workspace) -> Decision | None:
     return final_decision(run, workspace, decision) if decision else None
 
 
-def choose_next(run: Run, workspace: Workspace) -> tuple[Story | None, StoryList | None] | Decision:
-    """The next story and the list it is in, where there is one; why none can be worked on."""
-    stories = reload_stories(run, workspace)
-    if stories is None:
-        return None, None
-    story = choose(stories, run.session.stories, only=run.setup.options.only)
-    if story is None:
+class NextStory(NamedTuple):
+    """What comes next: a story and the list it is in, or a plain prompt, or the end."""
+
+    story: Story | None = None
+    stories: StoryList | None = None  # None: a plain loop, or the end
+    decision: Decision | None = None  # why nothing can be worked on
+
+
+def choose_next(run: Run, workspace: Workspace) -> NextStory:
+    """The next story, begun where it left off; the decision where there is none to work on."""
+    only = run.setup.options.only
+    while True:
+        stories = reload_stories(run, workspace)
+        if stories is None:
+            return NextStory()
+        story = choose(stories, run.session.stories, only=only)
+        if story is not None:
+            break
         decision = final_decision(run, workspace, IDLE)
-        return choose_next(run, workspace) if decision is IDLE else decision
+        if decision is not IDLE:
+            return NextStory(decision=decision)
+        # A story turned out to be open again: choose once more.
     if run.session.story(story.id).has_a_chance:
         run.intervene(restore_saved_work(run, workspace, story.id))
     move_base(run, workspace, story.id)
-    return story, stories
+    return NextStory(story=story, stories=stories)
 
 
 def reload_stories(run: Run, workspace: Workspace) -> StoryList | None:
@@ -158,15 +173,21 @@ async def run_verify_before_first_start(
     """
     if story is None or not story.verify or not run.setup.may_verify(story.verify):
         return False
+    from ralphloop.loop.sealing import names_sealed  # few stories have such a command
+
+    if names_sealed(run, workspace, story):
+        return False  # what is sealed ran before any work
     state = run.session.story(story.id)
-    if not state.verify_again and (state.iterations or verify_was(state, story) is not None):
+    is_known = state.totals.iterations > 0 or verify_was(state, story) is not None
+    if is_known and not state.base.verify_again:
         return False  # begun, or it is known what the command shows
-    seen = await workspace.run_checks(run, (), verify=story.verify)
+    place = await place_for(run, workspace, workspace.tree())
+    seen = await place.run_checks(run, (), verify=story.verify)
     workspace.touched()  # it may have left files behind
     if seen:
         shown = what_it_showed(story.verify, seen[0])
         # Green with the story's own work of an earlier start: nobody knows whose doing that is.
-        has_work = bool(state.start_tree) and state.start_tree != state.left_tree
+        has_work = bool(state.base.start_tree) and state.base.start_tree != state.base.left_tree
         is_known = shown.status is not CheckStatus.PASSED or not has_work
         run.intervene(VerifyRan(story=story.id, seen=shown if is_known else None))
     return True
@@ -213,6 +234,7 @@ async def finish_iteration(run: Run, workspace: Workspace, judged: Judgement) ->
     await steadily(run, owed)
     learn_from(run, workspace, judged)
     decision = step.decision
+    has_more = accept_found(run, workspace)
     workspace.publish(run)
     if step.verdict.passed and not announce_story_result(run, begun.story, begun.number):
         return None if decision.word in (*NOT_NOW, ExitDecision.PROJECT_COMPLETE) else decision
@@ -220,6 +242,8 @@ async def finish_iteration(run: Run, workspace: Workspace, judged: Judgement) ->
         return run.interrupted  # only we know whether it was a person or a signal
     if decision.word is ExitDecision.CONTINUE or reopen_unproven_stories(run, workspace, decision):
         return None
+    if has_more and decision.word is ExitDecision.PROJECT_COMPLETE:
+        return None  # what was found is a story now
     return final_decision(run, workspace, decision)
 
 
@@ -239,7 +263,7 @@ def announce_story_result(run: Run, story: Story | None, number: int) -> bool:
     state = run.session.story(story.id)
     if state.standing is Standing.PASSED:
         passed = StoryPassed(
-            story=story.id, title=story.title, grade=state.grade, reasons=(state.reason,)
+            story=story.id, title=story.title, grade=state.proof.grade, reasons=(state.reason,)
         )
         run.emit(passed, number)
         return True
@@ -255,6 +279,6 @@ def final_decision(run: Run, workspace: Workspace, decision: Decision) -> Decisi
     newest = run.journal.latest_iterations(run.id, 1)
     last = newest[0].record.analysis.status if newest else None
     named = ending(decision, stories, states, only=run.setup.options.only, last=last)
-    return (
-        decision if named != decision and reopen_unproven_stories(run, workspace, named) else named
-    )
+    if named != decision and reopen_unproven_stories(run, workspace, named):
+        return decision
+    return named

@@ -2,10 +2,9 @@
 
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -22,25 +21,28 @@ from ralphloop.core.run_state import Session, Standing, first_state
 from ralphloop.core.totals import spent_words, valid
 from ralphloop.errors import CircuitOpen, ExitCode, GitDisturbed, RalphError
 from ralphloop.journal.journal import Journal, new_run_id
+from ralphloop.journal.known_projects import remember_project
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import NOTES_KEY, JournalReader
 from ralphloop.journal.records import RunRecord, RunStatus
 from ralphloop.journal.views import PROGRESS_VIEW, archive_progress
 from ralphloop.loop.commands import begin_command
 from ralphloop.loop.confine import confine
-from ralphloop.loop.effects import apply_effects, land, take_back
+from ralphloop.loop.effects import apply_effects, take_back
+from ralphloop.loop.judge_place import CleanTree
 from ralphloop.loop.loop import finish_iteration, run_loop
+from ralphloop.loop.offline_requests import finish_decisions
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.readiness import PreflightReport, look_at_agents, preflight
 from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import Asks, Audience, Run, Sink, Tell, nobody_says_yes
-from ralphloop.loop.steadily import steadily
+from ralphloop.loop.steadily import steadily, steadily_now
 from ralphloop.loop.workspace import Workspace
 from ralphloop.proc import programs
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.run import Output, ourselves, run_command, run_in_front
-from ralphloop.proc.threads import StopSignal, short
+from ralphloop.proc.threads import StopSignal
 from ralphloop.repo.private_git import make_directory
 from ralphloop.text.durations import format_duration, next_clock
 from ralphloop.text.plain import counted
@@ -69,12 +71,29 @@ class EndedRun(NamedTuple):
     told: RunFinished
 
 
+MakesCleanTree = Callable[[Setup, Workspace], CleanTree | None]
+
+
+def no_clean_tree(_setup: Setup, _checkout: Workspace) -> CleanTree | None:
+    """Stories are judged where they are made."""
+    return None
+
+
 async def run_session(
-    setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell, asks: Asks = nobody_says_yes
+    setup: Setup,
+    *,
+    stop: StopSignal,
+    sink: Sink,
+    tell: Tell,
+    asks: Asks = nobody_says_yes,
+    clean_tree: MakesCleanTree = no_clean_tree,
 ) -> EndedRun:
-    with held(setup, stop=stop, sink=sink, tell=tell, asks=asks) as new:
+    with hold_project(setup, stop=stop, sink=sink, tell=tell, asks=asks) as new:
+        new.checkout.clean_tree = clean_tree(new.run.setup, new.checkout)
         run = await open_run(new.run, new.checkout)
-        return await attended(run, new.checkout, run_loop)
+        async with carried(run, new.checkout) as under_way:
+            under_way.decision = await run_loop(run, new.checkout)
+        return under_way.ended
 
 
 class HeldProject(NamedTuple):
@@ -85,7 +104,7 @@ class HeldProject(NamedTuple):
 
 
 @contextmanager
-def held(
+def hold_project(
     setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell, asks: Asks = nobody_says_yes
 ) -> Iterator[HeldProject]:
     """The project for one run: all of it confined, locked and open."""
@@ -97,7 +116,7 @@ def held(
     tell(f"{setup.confined}.")
     name = run_to_hold(setup, now)
     with (
-        RunLock(directory, run=name, now=now, shared=setup.site.shares) as lock,
+        RunLock(directory, run=name, now=now, shared=setup.site.has_neighbours) as lock,
         Journal.open(setup.project.journal) as journal,
     ):
         if lock.ended:
@@ -106,50 +125,74 @@ def held(
         if journal.note:
             tell(journal.note)
         # Where a process that was killed may have left half a file; the journal sees to its own.
-        places = {setup.project.root, *lock.held, *filter(Path.is_dir, directory.iterdir())}
-        for place in places | ({setup.stories.path.parent} if setup.stories else set()):
+        places = {setup.project.root, *lock.held}
+        places.update(path for path in directory.iterdir() if path.is_dir())
+        if setup.stories:
+            places.add(setup.stories.path.parent)
+        for place in places:
             clean_leftovers(place, now=now)
         run = Run(setup, Session(run=name), journal, stop, Audience(sink, tell, asks))
         yield HeldProject(run, Workspace(setup.site, lock=lock))
 
 
-async def attended(
-    run: Run, workspace: Workspace, loop: Callable[[Run, Workspace], Awaitable[Decision]]
-) -> EndedRun:
-    """Carry an open run to its end, and answer what is asked of it meanwhile."""
+class CarriedRun:
+    """A run under way: its loop says here how it ended."""
+
+    def __init__(self) -> None:
+        self.decision = Decision(word=ExitDecision.ERROR, reasons=("nobody said how it ended",))
+        self._ended: EndedRun | None = None
+
+    @property
+    def ended(self) -> EndedRun:
+        """How it ended, once it has."""
+        if self._ended is None:
+            raise RuntimeError("the run is still under way")
+        return self._ended
+
+    def end_as(self, ended: EndedRun) -> None:
+        self._ended = ended
+
+
+@asynccontextmanager
+async def carried(run: Run, workspace: Workspace) -> AsyncIterator[CarriedRun]:
+    """Carry an open run to its end: the loop runs inside, and what is asked of it is answered."""
     import asyncio
 
-    async def attend() -> None:  # also while an agent works
-        while True:
-            await asyncio.sleep(_ATTENTION_S)
-            with suppress(RalphError):  # the loop meets it too, and says so
-                run.beat()
-                put_back_own_files(run, workspace)
-                handle_requests(run, workspace)
-
-    attending = asyncio.create_task(attend())
-    try:
-        decision = await loop(run, workspace)
-        decision = unless_taken_away(decision, workspace.story_list(), run.session.stories)
-        await steadily(run, partial(short, partial(_bring_out, run, workspace)))
-    except GitDisturbed as error:
-        given_up = _no_more_waiting(run, error)
-        failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
-        ended = end_run(run, workspace, given_up or failed, publish=False)
-        if given_up is None:
+    under_way = CarriedRun()
+    attending = asyncio.create_task(_attend(run, workspace))
+    with closing(workspace):
+        try:
+            yield under_way
+            decision = under_way.decision
+            decision = unless_taken_away(decision, workspace.story_list(), run.session.stories)
+            await steadily_now(run, partial(_bring_out, run, workspace))
+        except GitDisturbed as error:
+            given_up = _no_more_waiting(run, error)
+            failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
+            under_way.end_as(end_run(run, workspace, given_up or failed, publish=False))
+            if given_up is None:
+                raise
+            return
+        except RalphError as error:
+            failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
+            with suppress(RalphError):  # what went wrong first is what is said
+                end_run(run, workspace, failed, publish=False)
             raise
-        return ended
-    except RalphError as error:
-        failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
-        with suppress(RalphError):  # what went wrong first is what is said
-            end_run(run, workspace, failed, publish=False)
-        workspace.measure.close()
-        raise
-    finally:
-        attending.cancel()
-    ended = end_run(run, workspace, decision, publish=False)
-    workspace.close()
-    return ended
+        finally:
+            attending.cancel()
+        under_way.end_as(end_run(run, workspace, decision, publish=False))
+
+
+async def _attend(run: Run, workspace: Workspace) -> None:
+    """Hear what is asked of a run, also while an agent works; ends when it is cancelled."""
+    import asyncio
+
+    while True:
+        await asyncio.sleep(_ATTENTION_S)
+        with suppress(RalphError):  # the loop meets it too, and says so
+            run.beat()
+            put_back_own_files(run, workspace)
+            handle_requests(run, workspace)
 
 
 def _no_more_waiting(run: Run, error: GitDisturbed) -> Decision | None:
@@ -180,7 +223,10 @@ async def open_run(new: Run, workspace: Workspace) -> Run:
     tell = new.tell
     if done := workspace.restore_experiment(journal):
         tell(f"Recovered: {done}.")
+    for done in finish_decisions(setup.project, journal):
+        tell(f"Recovered: {done}.")
     now = time.time()
+    remember_project(setup.project.root, setup.options.env, now)
     is_errand = workspace.site.is_errand
     candidate = journal.resume_candidate(now, errand=is_errand)
     old = new.of_session(journal.session(candidate.run.id)) if candidate else None
@@ -190,11 +236,12 @@ async def open_run(new: Run, workspace: Workspace) -> Run:
         if journal.owed_effects(other.id) or journal.unfinished_iterations(other.id):
             beside = Workspace(setup.site_of_stories(other.prd_path), lock=workspace.lock)
             await _tell_recovered(new.of_session(journal.session(other.id)), beside)
-    goes_on = new.stop.requested or (setup.options.resume and candidate and not candidate.expired)
-    if old is not None and candidate is not None and goes_on:
+    if old is not None and candidate is not None:
+        can_go_on = setup.options.resume and not candidate.expired
         # A stop asked for meanwhile ends it as it was.
-        await _continue_run(old, workspace, candidate.run)
-        return old
+        if can_go_on or new.stop.requested:
+            await _continue_run(old, workspace, candidate.run)
+            return old
     _refuse_if_open(journal, setup, now)
     if setup.options.resume:
         age = "it is older than 24 hours" if candidate else "there is none to continue"
@@ -217,11 +264,11 @@ async def _tell_recovered(run: Run, workspace: Workspace) -> None:
 
 async def recover(run: Run, workspace: Workspace) -> list[str]:
     """Do what a crash left, and nothing twice; returns what was done, in words."""
-    from ralphloop.loop.agent import recover_iteration  # few runs were cut off
+    from ralphloop.loop.agent import recover_iteration, stop_agent_of  # few runs were cut off
 
     done: list[str] = []
     if run.journal.meta(f"lanes:{run.id}") is not None:
-        return done  # its work is in other trees: `lanes.opening` settles it
+        return done  # its work is in other trees: `lanes.run_in_lanes` settles it
     for owing in run.journal.owed_effects(run.id):
         await steadily(run, partial(apply_effects, run, workspace, owing.n, owing.effects))
         done.append(f"finished what iteration {owing.n} had left to do")
@@ -230,8 +277,10 @@ async def recover(run: Run, workspace: Workspace) -> list[str]:
     gone = take_back(run, workspace) if cuts else {}
     done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
     for cut in cuts:
-        finish = partial(finish_iteration, run, workspace)
-        done.append(await recover_iteration(run, workspace, cut, finish))
+        recovered = await recover_iteration(run, workspace, cut, stop_agent_of(cut))
+        if recovered.judged is not None:
+            await finish_iteration(run, workspace, recovered.judged)
+        done.append(recovered.words)
     return done
 
 
@@ -263,7 +312,7 @@ async def _continue_run(run: Run, workspace: Workspace, record: RunRecord) -> No
         # Where a person answered some of the questions, the other stories still wait for theirs.
         if stories is None or choose(stories, run.session.stories) is None:
             run.intervene(Reopened(waiting_only=True))
-    await _ready(run, workspace, report)
+    await _settle_before_start(run, workspace, report)
     totals = run.totals()  # what was recovered just now is part of it
     run.tell(
         f"Continuing run {record.id} from {format_duration(now - record.last_activity)} ago:"
@@ -288,10 +337,10 @@ async def _begin_run(run: Run, workspace: Workspace, old: Run | None) -> None:
     # What the last run knew of its stories, also if it is over: their grades are still true.
     known = journal.story_states(latest.id) if latest else {}
     report = await steadily(run, partial(preflight, run, workspace, ours=ours))
-    frozen = session.frozen
-    journal.save_part(run.id, frozen)  # before the run exists: none is ever without its checks
+    baseline = session.baseline
+    journal.save_part(run.id, baseline)  # before the run exists: none is ever without its checks
     stories = old.session.stories if old else known
-    session.state = first_state(frozen, journal.circuit(), stories)
+    session.state = first_state(baseline, journal.circuit(), stories)
     journal.begin_run(
         RunRecord(
             id=run.id,
@@ -299,8 +348,8 @@ async def _begin_run(run: Run, workspace: Workspace, old: Run | None) -> None:
             mode=setup.policy.mode,
             session=setup.options.session,
             prd_path=workspace.site.source_name,
-            branch=frozen.branch,
-            head=frozen.start_head,
+            branch=baseline.branch,
+            head=baseline.start_head,
             pid=os.getpid(),
             pid_started=started_at(os.getpid()) or 0.0,
             config=msgspec.to_builtins(storable(setup.config)),
@@ -311,7 +360,7 @@ async def _begin_run(run: Run, workspace: Workspace, old: Run | None) -> None:
     journal.save_part(run.id, session.state)
     _put_progress_away(run, workspace, latest)
     run.intervene(Reopened())
-    await _ready(run, workspace, report)
+    await _settle_before_start(run, workspace, report)
     _tell_started(run, workspace, continued=False)
 
 
@@ -330,11 +379,14 @@ def _put_progress_away(run: Run, workspace: Workspace, latest: RunRecord | None)
         run.tell(said)
 
 
-async def _ready(run: Run, workspace: Workspace, report: PreflightReport) -> None:
-    for line in (*run.setup.handed, *(f"warning: {line}" for line in report.warnings)):
+async def _settle_before_start(run: Run, workspace: Workspace, report: PreflightReport) -> None:
+    """Say what has to be said before the first start, and do what is owed to the journal."""
+    for line in run.setup.handed:
         run.tell(line)
+    for warning in report.warnings:
+        run.tell(f"warning: {warning}")
     upheld = partial(take_back, run, workspace, agent_ran=False)
-    for story, reason in (await steadily(run, partial(short, upheld))).items():
+    for story, reason in (await steadily_now(run, upheld)).items():
         run.tell(f"{story} is open again: {reason}.")
     for note in run.journal.meta(NOTES_KEY) or ():
         run.add_note(note)
@@ -345,13 +397,13 @@ async def _ready(run: Run, workspace: Workspace, report: PreflightReport) -> Non
 
 def _tell_started(run: Run, workspace: Workspace, *, continued: bool) -> None:
     # When `limits.until` is: once for a session, unless a person says it anew.
-    desk = run.session.desk
+    overrides = run.session.overrides
     until = run.config.limits.until
     anew = "limits.until" in run.setup.options.flags
-    if anew or not (continued and desk.extra.ends_at):
+    if anew or not (continued and overrides.extra.ends_at):
         ends_at = next_clock(until, run.clock()) if until else 0.0
-        extra = msgspec.structs.replace(desk.extra, ends_at=ends_at)
-        run.change_desk(msgspec.structs.replace(desk, extra=extra))
+        extra = msgspec.structs.replace(overrides.extra, ends_at=ends_at)
+        run.change_overrides(msgspec.structs.replace(overrides, extra=extra))
     stories = workspace.story_list()
     totals = run.totals()
     session = run.session
@@ -360,7 +412,7 @@ def _tell_started(run: Run, workspace: Workspace, *, continued: bool) -> None:
     started = RunStarted(
         continued=continued,
         project=run.setup.project.root.name,
-        branch=session.frozen.branch,
+        branch=session.baseline.branch,
         agent=str(agent.name),
         model=agent.models,
         stories=stories.total if stories else 0,
@@ -371,7 +423,7 @@ def _tell_started(run: Run, workspace: Workspace, *, continued: bool) -> None:
         active_s=totals.active_s,
         ends_at=limits.ends_at,
         reserve=limits.reserve,
-        quota=session.state.quota,
+        quota=session.state.usage_windows,
         circuit=session.state.breaker.circuit,
     )
     run.emit(msgspec.structs.replace(started, **named(limits)))
@@ -381,10 +433,11 @@ def _tell_started(run: Run, workspace: Workspace, *, continued: bool) -> None:
 def end_run(
     run: Run, workspace: Workspace, decision: Decision, *, publish: bool = True
 ) -> EndedRun:
+    """End the run with this decision, in the journal and for everybody who listens."""
     if publish:
         _bring_out(run, workspace)
-    if run.session.desk.paused:  # what is over is not paused, when it goes on
-        run.change_desk(msgspec.structs.replace(run.session.desk, paused=""))
+    if run.session.overrides.paused:  # what is over is not paused, when it goes on
+        run.change_overrides(msgspec.structs.replace(run.session.overrides, paused=""))
     complete = decision.word is ExitDecision.PROJECT_COMPLETE
     run.journal.end_run(
         run.id,
@@ -392,6 +445,7 @@ def end_run(
         status=RunStatus.COMPLETE if complete else RunStatus.STOPPED,
         decision=str(decision.word),
         reason="; ".join(decision.reasons),
+        used_up=decision.limit,
     )
     run.journal.prune_events(keep_runs=_RUNS_WITH_EVENTS)
     workspace.publish(run, at_once=True)
@@ -400,6 +454,7 @@ def end_run(
     told = RunFinished(
         decision=decision.word,
         reasons=decision.reasons,
+        limit=decision.limit,
         exit_code=int(EXIT_CODES[decision.word]),
         passed=stories.passed if stories else 0,
         total=stories.total if stories else 0,
@@ -408,7 +463,7 @@ def end_run(
         tokens=totals.total_tokens,
         iterations=totals.iterations,
         duration_s=totals.active_s,
-        quota=valid(run.session.state.quota, run.clock()),
+        quota=valid(run.session.state.usage_windows, run.clock()),
         waiting=tuple(
             f"{story} waits for you: {state.reason}"
             for story, state in run.session.stories.items()
@@ -423,14 +478,14 @@ def _bring_out(run: Run, workspace: Workspace) -> None:
     """What a run that ended by itself has learned, in commits; it can be done again."""
     if not run.stop.requested and run.session.number:
         _publish_learned(run, workspace)
-        land(workspace)
+        workspace.land()
 
 
 def _publish_learned(run: Run, workspace: Workspace) -> None:
     """Skills and the managed block, in a commit of their own, when a run ended by itself."""
-    from ralphloop.learning.publish import at_end
+    from ralphloop.learning.publish import publish_at_end
 
-    for line in at_end(
+    for line in publish_at_end(
         workspace.project,
         workspace.repo if run.config.git.commit == "story" else None,
         run.config.learning,
@@ -440,6 +495,14 @@ def _publish_learned(run: Run, workspace: Workspace) -> None:
         on_branch=not workspace.lands_on,
     ):
         run.tell(line)
+
+
+def _same_trust(setup: Setup) -> tuple[str, ...]:
+    """A yes that was given for this run is one for what follows it."""
+    trust = setup.options.trust
+    if not trust:
+        return ()
+    return ("--trust",) if setup.trusts_all else ("--trust-pin", trust)
 
 
 def after_run(setup: Setup, ended: EndedRun) -> str:
@@ -456,6 +519,9 @@ def after_run(setup: Setup, ended: EndedRun) -> str:
         if argv[0] == "pr":
             opening = (*ourselves(), "pr", ended.run, *argv[1:])
             env = programs.own_environment()
+            if "--follow" in argv:  # it may take all night, and a person may watch
+                run_in_front((*opening, *_same_trust(setup)), cwd=root, env=env)
+                return ""
             done = run_command(
                 opening, cwd=root, env=env, timeout_s=_PR_TIMEOUT_S, output=Output.TOGETHER
             )

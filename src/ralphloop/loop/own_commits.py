@@ -85,7 +85,7 @@ def _unfinished(run: Run) -> dict[str, StoryState]:
     return {
         name: one
         for name, one in states
-        if one.start_tree and one.standing in (Standing.OPEN, Standing.BLOCKED)
+        if one.base.start_tree and one.standing in (Standing.OPEN, Standing.BLOCKED)
     }
 
 
@@ -98,6 +98,8 @@ def _at_work(run: Run, workspace: Workspace, now: Snapshot) -> dict[str, set[str
         left = starts[0].end_tree if starts else ""
         if not left or not measure.has(left):
             left = now.tree  # nobody knows: all that differs may be its own
-        began = measure.known(Snapshot(tree=state.start_tree, head=state.start_head or None))
+        began = measure.known(
+            Snapshot(tree=state.base.start_tree, head=state.base.start_head or None)
+        )
         found[name] = {change.path for change in measure.changes(began.tree, left)}
     return found

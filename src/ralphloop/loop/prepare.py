@@ -27,9 +27,18 @@ from ralphloop.errors import (
 from ralphloop.journal.queries import JournalReader
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
 from ralphloop.proc.sandbox import BOXED, Box
-from ralphloop.project import ERRANDS, Project, agent_directories, find_project, relative, tree_top
+from ralphloop.project import (
+    ERRANDS,
+    LANE_VARIABLE,
+    Project,
+    agent_directories,
+    find_project,
+    relative,
+    tree_top,
+)
 from ralphloop.repo.work_tree import OwnFiles, Repository, never_progress, project_prefix
 from ralphloop.room import read_regular
+from ralphloop.stories.provenance import ListSource, sources_of
 from ralphloop.stories.shapes import ADD_A_STORY
 from ralphloop.stories.source import (
     StoryFile,
@@ -83,15 +92,18 @@ class Site(Value, kw_only=True):
     agent_boxes: Mapping[str, Box] = msgspec.field(default_factory=dict)  # by the agent's name
     check_box: Box | None = None
     lands_on: str = ""  # the branch that stories of lanes land on; this is the landing tree
+    litter: tuple[str, ...] = ()  # what agents leave beside their work, from the project on
     is_of_session: bool = False  # an agent session carries the loop: a new process every turn
+    # Where stories were read from and are marked as well, by their ids; empty: nowhere.
+    sources: Mapping[str, ListSource] = msgspec.field(default_factory=dict)
 
-    def env_for(self, worker: Worker) -> Mapping[str, str]:
+    def env_for(self, agent: str) -> Mapping[str, str]:
         """What an agent inherits, and whether it is told of a sandbox around it."""
         env = {name: value for name, value in self.env.items() if name != BOXED}
-        return {**env, BOXED: "1", "IS_SANDBOX": "1"} if worker.name in self.agent_boxes else env
+        return {**env, BOXED: "1", "IS_SANDBOX": "1"} if agent in self.agent_boxes else env
 
     @property
-    def shares(self) -> bool:
+    def has_neighbours(self) -> bool:
         """Others may work beside us in the same work tree."""
         return self.repo is not None and bool(self.repo.scope)
 
@@ -123,6 +135,7 @@ class Setup(Value, kw_only=True):
     site: Site
     instructions: str
     workers: tuple[Worker, ...]  # the agent, and those that may take over
+    reviewers: tuple[Worker, ...] = ()  # that may doubt, as they were when the run began
     grants: tuple[Grant, ...] = ()  # lines of the repository that need a person's yes
     handed: tuple[str, ...] = ()  # what the repository has a say in, to be said at the start
     confined: str = ""  # what is confined and what is not, in words
@@ -150,7 +163,9 @@ class Setup(Value, kw_only=True):
         from ralphloop.trust import not_trusted, said_yes
 
         if lacking := self.lacking():
-            raise not_trusted(self.grants, lacking, said_yes(self.options.env, self.options.trust))
+            given = said_yes(self.options.env, self.options.trust)
+            agent = str(self.options.flags.get("agent.name") or "")
+            raise not_trusted(self.grants, lacking, given, agent)
 
     @property
     def trusts_all(self) -> bool:
@@ -178,6 +193,7 @@ class Setup(Value, kw_only=True):
             within=found.within,
             specs_dir=found.specs_dir,
             own=found.own,
+            sources=found.sources,
         )
 
 
@@ -193,7 +209,8 @@ def prepare(options: Options) -> Setup:
         only = _story_named(options.only, stories.list)
         options = msgspec.structs.replace(options, only=only)
     setup = assemble(options, project, loaded.config, stories, open_repository(project.root))
-    listed, path = (stories.list.stories, stories.path) if stories else ((), None)
+    listed = stories.list.stories if stories else ()
+    path = stories.path if stories else None
     grants = grants_of(loaded, project.root, listed, path)
     setup = msgspec.structs.replace(setup, grants=grants, handed=handed_on(loaded))
     if stories is not None:
@@ -241,7 +258,21 @@ def assemble(
         site=find_site(options, project, config, stories, repo),
         instructions=told,
         workers=workers,
+        reviewers=_reviewers(config, project.root.resolve()),
     )
+
+
+def _litter(config: Config, root: Path) -> tuple[str, ...]:
+    """What the agents of the settings leave beside their work, those that only read as well."""
+    from ralphloop.agents.declared import litter_of
+
+    agent = config.agent
+    rungs = (rung.agent for rung in agent.rungs())
+    reviewers = (
+        argv[0].removeprefix(_REVIEWER) for argv in filter(is_reviewer, config.checks.doubt)
+    )
+    names = (agent.name, *agent.fallback, *rungs, *reviewers)
+    return litter_of(dict.fromkeys(names), root)
 
 
 def find_site(
@@ -256,8 +287,17 @@ def find_site(
     real = stories.path.resolve() if stories else root / PROMPT_NAME
     prefix = project_prefix(repo.root, project.root) if repo else ""
     scope = prefix if config.git.scope == "project" else ""
-    listed = [relative(real, repo.root if repo else root)] if stories else []
+    listed = []
+    if stories:
+        listed.append(relative(real, repo.root if repo else root))
+    sources = dict[str, ListSource]()
+    if stories and config.stories.write_back:
+        sources = sources_of(story_text(stories.path).listing)
+    listed += dict.fromkeys(f"{prefix}{source.file}" for source in sources.values())
     learned = [f"{prefix}{name}" for name in LEARNED_FILES]
+    # A session starts no agent of the settings, and a person waits for each of its turns.
+    litter = () if options.session else _litter(config, root)
+    left_by_agents = [f"{prefix}{name}" for name in litter]
     return Site(
         project=project,
         repo=repo.scoped(scope) if repo else None,
@@ -265,9 +305,11 @@ def find_site(
         # The project, or where a link of the user's own led before any agent ran.
         within=root if real.is_relative_to(root) else real.parent,
         specs_dir=options.specs_dir.resolve() if options.specs_dir else real.parent,
-        own=never_progress(prefix, [*listed, *learned], within=scope),
-        env=options.env,
+        own=never_progress(prefix, [*listed, *learned, *left_by_agents], within=scope),
+        litter=litter,
+        env={**options.env, LANE_VARIABLE: "0"},
         is_of_session=bool(options.session),
+        sources=sources,
     )
 
 
@@ -296,7 +338,8 @@ def _stories(options: Options, project: Project, config: Config) -> StoryFile:
     configured = project.root / config.stories.prd
     if options.specs_dir is None and configured.exists():
         return load(configured)
-    return load(find_source(options.specs_dir or project.root))
+    others = ", or run a prompt without stories: --prompt FILE"
+    return load(find_source(options.specs_dir or project.root, other_ways=others))
 
 
 def _story_named(name: str, stories: StoryList) -> str:
@@ -326,13 +369,18 @@ def _refuse_sample(stories: StoryFile, only: str | None) -> None:
 
 
 def remarks_on(setup: Setup) -> list[str]:
-    """What the list is likely to be missing, in a few lines; of one's own words nothing is said."""
+    """What list and prompt file are likely to have wrong, in a few lines; of one's own words
+    nothing is said."""
+    from ralphloop.prompts import other_checks
     from ralphloop.stories.lint import in_brief, remarks
 
+    found = list[str]()
+    if wrong := other_checks(setup.instructions, setup.config.checks.commands):
+        found.append(f"{PROMPT_NAME} {wrong}")
     if setup.stories is None or setup.site.is_errand:
-        return []
+        return found
     listing = story_text(setup.stories.path).listing
-    return in_brief(list(remarks(setup.stories.list, listing)))
+    return [*found, *in_brief(list(remarks(setup.stories.list, listing)))]
 
 
 def read_words(path: Path, *, within: Path | None = None) -> str:
@@ -363,7 +411,7 @@ def read_words(path: Path, *, within: Path | None = None) -> str:
 # at all (not logged in, no such model) is gone for the session.  Each has its own quota clock.
 
 
-Quota = Mapping[str, float]  # agent -> when it may start again, or AGENT_GONE
+AgentAvailability = Mapping[str, float]  # agent -> when it may start again, or AGENT_GONE
 
 
 class Worker(Value, kw_only=True):
@@ -385,6 +433,34 @@ class Worker(Value, kw_only=True):
         return AgentClocks(of_limit=self.name, of_failure=self.by if self.is_rung else self.name)
 
 
+_REVIEWER = "@"  # before the name of an agent that may only doubt
+
+
+def is_reviewer(argv: Sequence[str]) -> bool:
+    """Whether a doubter is an agent by its name, and no command."""
+    return len(argv) == 1 and argv[0].startswith(_REVIEWER)
+
+
+def _reviewers(config: Config, root: Path) -> tuple[Worker, ...]:
+    """Every agent that may doubt, with the settings of the run's own where it is the same."""
+    from ralphloop.agents.base import load_agent
+
+    found = []
+    for argv in config.checks.doubt:
+        if not is_reviewer(argv):
+            continue
+        name = argv[0].removeprefix(_REVIEWER)
+        try:
+            agent = load_agent(name, directories=agent_directories(root))
+        except InputError as error:
+            raise InputError(error.message, error.next_step, place="checks.doubt") from None
+        own = config.agent
+        if name != own.name:
+            own = msgspec.structs.replace(own, name=name, model="", binary="", args=())
+        found.append(Worker(agent=agent, config=own))
+    return tuple(found)
+
+
 class _Session:
     """The agent that is there already: the session whose hooks we are."""
 
@@ -392,6 +468,7 @@ class _Session:
     keys: Collection[str] = ()
     login = ""
     resumes = False
+    paid_by_use = False
 
     def launch(self, request: AgentRequest) -> Launch:
         raise AgentUnavailable("a loop inside a session starts no agent", "Use `ralph run`.")
@@ -428,12 +505,14 @@ def team(workers: Sequence[Worker], failed: int) -> list[Worker]:
     return [*(ladder[rung] for rung in rungs_in_order(failed, len(ladder))), *rest]
 
 
-def at_work(workers: Sequence[Worker], quota: Quota, now: float) -> Worker | None:
-    return next((m for m in workers if 0 <= back_at(m, quota) <= now), None)
+def at_work(
+    workers: Sequence[Worker], available_at: AgentAvailability, now: float
+) -> Worker | None:
+    return next((m for m in workers if 0 <= back_at(m, available_at) <= now), None)
 
 
-def back_at(worker: Worker, quota: Quota) -> float:
+def back_at(worker: Worker, available_at: AgentAvailability) -> float:
     """When it may start again; a time in the past is now."""
     clocks = (worker.clocks.of_limit, worker.clocks.of_failure)
-    times = [quota.get(clock, 0.0) for clock in clocks]
+    times = [available_at.get(clock, 0.0) for clock in clocks]
     return AGENT_GONE if AGENT_GONE in times else max(times)

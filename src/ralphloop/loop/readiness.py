@@ -5,6 +5,7 @@ The checks run once, so that what is red already is known before an agent touche
 
 from collections.abc import Iterable
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,7 +14,8 @@ from ralphloop.agents.environment import find_program
 from ralphloop.agents.prices import cost_problems
 from ralphloop.core.events import Preflight
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.core.run_state import Basis
+from ralphloop.core.policy import time_left
+from ralphloop.core.run_state import RunBaseline
 from ralphloop.errors import (
     AgentUnavailable,
     Finding,
@@ -24,6 +26,7 @@ from ralphloop.errors import (
 )
 from ralphloop.journal.lock import neighbours
 from ralphloop.loop.before import results_to_keep
+from ralphloop.loop.judge_place import run_baseline
 from ralphloop.loop.prepare import remarks_on
 from ralphloop.loop.run import Run
 from ralphloop.loop.workspace import CLEANED_UP, Workspace
@@ -32,7 +35,7 @@ from ralphloop.repo.checks import behaves, cannot_start, check_of, last_lines, w
 from ralphloop.repo.inner import filters_of
 from ralphloop.repo.named import CANARY, sweep
 from ralphloop.repo.preflight import disk_space, inspect
-from ralphloop.text.plain import one_line, some
+from ralphloop.text.plain import counted, one_line, some
 
 _MOST_TESTS = 5
 _LONGEST_QUESTION = 800
@@ -57,7 +60,7 @@ async def preflight(run: Run, workspace: Workspace, *, ours: frozenset[str]) -> 
     report = PreflightReport()
     commands = run.config.checks.commands
     sweep(workspace.project.root, workspace.project.directory / CANARY)
-    dirty = _repository(run, workspace, report, ours)
+    dirty = _ready_repository(run, workspace, report, ours)
     look_at_agents(run, workspace, report)
     for argv in commands:  # one that can never start is no question of red or green
         makeable = run.setup.options.allow_red and "/" in argv[0]  # by a story
@@ -65,7 +68,9 @@ async def preflight(run: Run, workspace: Workspace, *, ours: frozenset[str]) -> 
         if trouble := cannot_start(argv, found=bool(found) or makeable):
             words = f"check {check_of(argv).name}: {trouble.words}"
             raise RepositoryError(words, _sentences(trouble.fix))
-    baseline = await workspace.run_checks(run, commands)
+    before = await run_baseline(run, workspace, commands)
+    baseline = before.results
+    report.said += before.said
     report.said += [f"check {it.name}: {it.status} in {it.duration_s:.1f} s" for it in baseline]
     stories = workspace.stories
     listed = [it for it in stories.list.stories if not it.passes] if stories else []
@@ -76,18 +81,22 @@ async def preflight(run: Run, workspace: Workspace, *, ours: frozenset[str]) -> 
     if workspace.checks_clean_up:
         report.warnings.append(f"{CLEANED_UP}; {_SPARE}")
         workspace.remarks = ()
-    baseline = await _with_our_test(run, workspace, baseline)
+    baseline = await _try_our_test(run, before.place, baseline)
+    sealed = await _run_sealed_tests(run, before.place, report)
+    baseline = (*baseline, *sealed.results)
     snapshot = workspace.measure.tree()
     # What cannot be measured is said once.
     (report.said if workspace.repo else report.warnings).extend(snapshot.notes)
-    run.session.frozen = Basis(
+    run.session.baseline = RunBaseline(
         checks=commands,
-        baseline=tuple(msgspec.structs.replace(it, output_tail="", report=None) for it in baseline),
+        results=tuple(msgspec.structs.replace(it, output_tail="", report=None) for it in baseline),
         dirty=dirty,
         start_head=snapshot.head or "",
         start_tree=snapshot.tree,
         branch=workspace.lands_on or snapshot.branch or "",
         filters=filters_of(workspace.repo.git) if workspace.repo else None,
+        in_clean_tree=before.place is not workspace,
+        sealed=sealed.names,
     )
     await _insist_on_green(run, baseline)
     run.journal.put("set_meta", results_to_keep(run, 0, baseline, [snapshot.tree]))
@@ -95,7 +104,37 @@ async def preflight(run: Run, workspace: Workspace, *, ours: frozenset[str]) -> 
     return report
 
 
-async def _with_our_test(
+class _SealedBaseline(NamedTuple):
+    """What sealed tests show before any work; empty where there are none, or none could run."""
+
+    results: tuple[CheckResult, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+async def _run_sealed_tests(run: Run, place: Workspace, report: PreflightReport) -> _SealedBaseline:
+    """Run what is sealed before any work, so that it is known what turns green."""
+    from ralphloop.core.sealed_tests import short_name
+    from ralphloop.loop.sealing import files_sealed_for, run_sealed, takes_sealed
+
+    files = files_sealed_for(run)
+    if not files:
+        return _SealedBaseline()
+    if not takes_sealed(place):
+        words = "sealed tests do not run: there is no clean tree to lay them into"
+        report.warnings.append(words)
+        return _SealedBaseline()
+    verdict = await run_sealed(run, place, None, None)
+    if verdict is None:
+        return _SealedBaseline()
+    told = verdict.result.report
+    names = sorted({*told.passed, *told.failed, *told.errors}) if told else []
+    red = len({*told.failed, *told.errors}) if told else 0
+    report.said.append(f"sealed tests: {counted(len(names), 'test')}, {red} red before any work")
+    short = tuple(dict.fromkeys(short_name(name) for name in names))
+    return _SealedBaseline((verdict.result,), short)
+
+
+async def _try_our_test(
     run: Run, workspace: Workspace, baseline: tuple[CheckResult, ...]
 ) -> tuple[CheckResult, ...]:
     """The baseline with what a failing test of ours makes of each green check."""
@@ -114,7 +153,7 @@ async def _with_our_test(
     return tuple(tried)
 
 
-def _repository(
+def _ready_repository(
     run: Run, workspace: Workspace, report: PreflightReport, ours: frozenset[str]
 ) -> tuple[str, ...]:
     """The paths that were dirty before us; raises where a run must not begin."""
@@ -152,19 +191,46 @@ def _repository(
 
 
 def look_at_agents(run: Run, workspace: Workspace, report: PreflightReport) -> None:
-    """The first agent must be there; one that may take over or comes later is only said."""
+    """The first agent must be there; one that may take over, comes later or only doubts is said."""
+    from ralphloop.loop.probing import login_problems, write_problems
+
     setup = run.setup
     limited = run.limits.max_cost_usd > 0
+    left = time_left(run.limits, run.totals(), run.clock())
+    until = run.clock() + (left.seconds if left else 0.0)
     env = setup.options.env
     seen = set[str]()
+    is_elsewhere = bool(run.config.fleet.server)  # each machine looks at its own, at every start
     for worker in setup.workers:
-        if worker.name not in seen:
+        if worker.name not in seen and not is_elsewhere:
             box = workspace.site.agent_boxes.get(worker.name)
-            env_for_it = workspace.site.env_for(worker)
+            env_for_it = workspace.site.env_for(worker.name)
             inquiry = Inquiry(worker.config, workspace.root, env_for_it, box=box)
             report.heed(worker.agent.check(inquiry), None if seen else AgentUnavailable)
+            report.heed(write_problems(worker, inquiry))
         seen.add(worker.name)
-        report.heed(cost_problems(worker.name, worker.config, env, limited=limited))
+        prices = run.config.prices.models
+        report.heed(cost_problems(worker.name, worker.config, env, prices, limited=limited))
+        if not is_elsewhere:
+            own = workspace.site.env_for(worker.name)
+            report.heed(login_problems(worker, own, until=until))
+    for worker in setup.reviewers:
+        if worker.name in seen:
+            continue
+        seen.add(worker.name)
+        env_for_it = workspace.site.env_for(worker.name)
+        box = workspace.site.agent_boxes.get(worker.name)
+        inquiry = Inquiry(worker.config, workspace.root, env_for_it, box=box)
+        report.heed(_as_reviewer(it) for it in worker.agent.check(inquiry))
+        report.heed(login_problems(worker, env_for_it, until=until))
+
+
+def _as_reviewer(finding: Finding) -> Finding:
+    """What is wrong with one that may only doubt stops no run: its doubts will be missing."""
+    if finding.level is not Level.ERROR:
+        return finding
+    words = f"{finding.message}: it will doubt nothing"
+    return finding._replace(level=Level.WARNING, message=words)
 
 
 async def _insist_on_green(run: Run, baseline: tuple[CheckResult, ...]) -> None:
@@ -185,7 +251,8 @@ async def _insist_on_green(run: Run, baseline: tuple[CheckResult, ...]) -> None:
         trouble = why_red(argv, result.output_tail)
         words.append(f"  {result.name}: {trouble.words}" if trouble else f"  {result.name}:")
         words += [f"    {line}" for line in last_lines(result.output_tail)]
-        fixes += [trouble.fix] if trouble else []
+        if trouble:
+            fixes.append(trouble.fix)
     if len(fixes) < len(red):
         fixes.append("fix it, or run with --allow-red if the stories are to make it green")
     question = f"{_red_words(red.values())}. Start anyway?"

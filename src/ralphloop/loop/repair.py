@@ -34,7 +34,7 @@ from ralphloop.repo import private_git
 from ralphloop.repo.preflight import disk_space
 from ralphloop.repo.snapshot import Snapshot
 from ralphloop.repo.work_tree import concerns, has_again, keep_lost, project_prefix
-from ralphloop.room import claim, read_regular
+from ralphloop.room import ensure_private_dir, read_regular
 from ralphloop.stories.source import compare
 from ralphloop.text.plain import counted, one_line
 
@@ -50,7 +50,7 @@ def put_back_own_files(run: Run, workspace: Workspace) -> None:
     """The lock and the journal, where our directory was deleted; what is open is still known."""
     project = workspace.project
     deleted = False
-    claim(project.directory)
+    ensure_private_dir(project.directory)
     if workspace.lock is not None:
         deleted = workspace.lock.renew_if_deleted(run.clock())
     if run.journal.put_back_if_deleted() or deleted:
@@ -92,7 +92,7 @@ def back_on_the_branch(
     )
 
 
-def left_open(workspace: Workspace) -> str:
+def note_left_open(workspace: Workspace) -> str:
     """The operation the agent left git in the middle of, in words with the way out."""
     repo = workspace.repo
     problem = repo.unfinished() if repo is not None else None
@@ -112,8 +112,8 @@ def lost_heads(
     repo = workspace.repo
     branch = workspace.branch_to_keep(run)
     if repo is None or (after.branch or "") != branch:
-        return state.lost
-    still = {h: words for h, words in state.lost.items() if not has_again(repo, after.head, h)}
+        return state.base.lost
+    still = {h: words for h, words in state.base.lost.items() if not has_again(repo, after.head, h)}
     old = before.head
     if old is None or old == after.head or repo.git.contains(after.head, old):
         return still
@@ -130,7 +130,7 @@ def lost_heads(
         words = f"history was rewritten: {counted(count, 'commit')} left {branch or 'HEAD'}"
         words += f" ({named}{more}); kept at {ref}"
     # Undoing a rewrite takes commits out too: the ones that were in its place.
-    return still if state.lost and not still else {**still, old: words}
+    return still if state.base.lost and not still else {**still, old: words}
 
 
 def stashed(workspace: Workspace, before: frozenset[str] | None) -> str:
@@ -294,9 +294,16 @@ def read_back(
     marks, less = compare(wanted, now)
     if marks:
         workspace.mark(marks)
+    # A mark that an agent set in the list a story came from is a claim as well.
+    passed = {story.id: story.passes for story in now.with_passes(marks).stories}
+    for story in workspace.mark_sources(passed):
+        marks[story] = passed[story]
+    doubts = []
+    for story, ways in less.items():
+        doubts += [f"story {story} {how}" for how in ways]
     return ListAfter(
         stories=now.with_passes(marks),
         marks=marks,
         asked=tuple(story for story in wanted.stories if story.id in less)[:_MOST_ASKED],
-        doubts=tuple(f"story {story} {how}" for story in less for how in less[story]),
+        doubts=tuple(doubts),
     )

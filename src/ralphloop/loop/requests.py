@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
 from ralphloop.core.events import RequestAnswered
 from ralphloop.core.interventions import Answered, AnyIntervention, CircuitReset, StoryMoved
 from ralphloop.core.model import Story
-from ralphloop.core.policy import Extra, named
+from ralphloop.core.policy import ExtraBudget, named
 from ralphloop.core.run_state import MAX_ANSWER_CHARS, Session, Standing
 from ralphloop.journal.records import Wish
 from ralphloop.loop.run import Run
@@ -23,11 +24,12 @@ _MOST = (1e6, 10**12, 366 * 86_400.0, 1_000_000)  # dollars, tokens, seconds, it
 
 def handle_requests(run: Run, workspace: Workspace) -> None:
     for request in run.journal.pending_requests(run.id):
-        by_agent = refused = _is_agents(run, request.payload)
+        by_agent = _is_agents(run, request.payload)
+        refused = by_agent
         answer = "refused, because the agent itself asked for it"
         try:
             if not by_agent:
-                answer = _answered(run, workspace, request.kind, request.payload)
+                answer = _answer(run, workspace, request.kind, request.payload)
         except Refused as error:
             answer = str(error)
             refused = True
@@ -44,7 +46,7 @@ class Refused(Exception):
 
 
 def pause(run: Run, reason: str) -> None:
-    run.change_desk(msgspec.structs.replace(run.session.desk, paused=reason))
+    run.change_overrides(msgspec.structs.replace(run.session.overrides, paused=reason))
 
 
 def _is_agents(run: Run, wish: Wish) -> bool:
@@ -62,7 +64,7 @@ def _is_agents(run: Run, wish: Wish) -> bool:
     return is_there and is_inside(run.id, os.getpid(), pid)
 
 
-def _answered(run: Run, workspace: Workspace, kind: str, wish: Wish) -> str:
+def _answer(run: Run, workspace: Workspace, kind: str, wish: Wish) -> str:
     """Do what was asked, and say so; raises where nothing is done about it."""
     match kind:
         case "stop":
@@ -72,46 +74,54 @@ def _answered(run: Run, workspace: Workspace, kind: str, wish: Wish) -> str:
             pause(run, BY_A_PERSON)
             return "pausing after this iteration"
         case "resume":
-            if not run.session.desk.paused:
+            if not run.session.overrides.paused:
                 raise Refused("it was not paused")
             pause(run, "")
             return "going on"
         case "reset_circuit":
             run.intervene(CircuitReset(at=run.clock()))
             return "the circuit is CLOSED"
-    change, answer = wished(run.session, workspace.story, kind, wish, run.clock())
+    granted = grant_wish(run.session, workspace.story, kind, wish, run.clock())
+    change = granted.change
     if isinstance(change, str):
         run.add_note(change, wish.story)
-    elif isinstance(change, Extra):
-        run.change_desk(msgspec.structs.replace(run.session.desk, extra=change))
+    elif isinstance(change, ExtraBudget):
+        run.change_overrides(msgspec.structs.replace(run.session.overrides, extra=change))
     else:
         run.intervene(change)
-    return answer
+    return granted.answer
 
 
 Find = Callable[[str], Story | None]
-Wished = tuple[AnyIntervention | Extra | str, str]  # what changes, a note by its text; the answer
 
 
-def wished(session: Session, find: Find, kind: str, wish: Wish, now: float) -> Wished:
+class GrantedWish(NamedTuple):
+    """What changes, and what the person is told."""
+
+    change: AnyIntervention | ExtraBudget | str  # a note by its text
+    answer: str
+
+
+def grant_wish(session: Session, find: Find, kind: str, wish: Wish, now: float) -> GrantedWish:
     """What can be asked whether a run goes on or not; raises where nothing is done about it."""
     match kind:
         case _ if wish.problem:
             raise Refused(f"not a {kind}: {wish.problem}")
         case "skip" | "set_aside" | "retry" | "answer":
-            return _moved(session, find, kind, wish, now)
+            return _story_moved(session, find, kind, wish, now)
         case "note":
             if not (text := one_line(wish.text, 1_000)):
                 raise Refused("the note was empty")
             if wish.story and find(wish.story) is None:
                 raise Refused(f"there is no story {one_line(wish.story, 60)!r}")
-            return text, f"it goes into the next prompt{wish.story and ' of '}{wish.story}"
+            whose = f" of {wish.story}" if wish.story else ""
+            return GrantedWish(text, f"it goes into the next prompt{whose}")
         case "budget":
-            return _raised(session.desk.extra, wish)
+            return _budget_raised(session.overrides.extra, wish)
     raise Refused(f"unknown request {kind!r}")
 
 
-def _moved(session: Session, find: Find, kind: str, wish: Wish, now: float) -> Wished:
+def _story_moved(session: Session, find: Find, kind: str, wish: Wish, now: float) -> GrantedWish:
     story = wish.story
     if find(story) is None:
         raise Refused(f"there is no story {one_line(story, 60)!r}")
@@ -121,13 +131,14 @@ def _moved(session: Session, find: Find, kind: str, wish: Wish, now: float) -> W
         if not (text := clean(wish.text).strip()[:MAX_ANSWER_CHARS]):
             raise Refused("the answer was empty")
         said = f"{story} is open again, and its next prompt has your answer"
-        return Answered(story=story, text=text, at=now), said
+        return GrantedWish(Answered(story=story, text=text, at=now), said)
     aside = "" if kind == "retry" else "set aside by a person"
     moved = StoryMoved(story=story, aside=aside)
-    return moved, f"{story} is {'set aside' if aside else 'open again'}"
+    stands = "set aside" if aside else "open again"
+    return GrantedWish(moved, f"{story} is {stands}")
 
 
-def _raised(extra: Extra, more: Wish) -> Wished:
+def _budget_raised(extra: ExtraBudget, more: Wish) -> GrantedWish:
     dollars = more.cost_usd
     tokens = more.tokens
     seconds = more.time
@@ -142,4 +153,5 @@ def _raised(extra: Extra, more: Wish) -> Wished:
         counted(iterations, "iteration") if iterations else "",
     )
     raised = extra.raised_by(cost_usd=dollars, tokens=tokens, time_s=seconds, iterations=iterations)
-    return raised, f"raised by {', '.join(filter(None, words)) or 'nothing'}"
+    said = ", ".join(filter(None, words)) or "nothing"
+    return GrantedWish(raised, f"raised by {said}")

@@ -17,7 +17,7 @@ from ralphloop.core.events import CircuitChanged, Event, LoopEvent, Waiting
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.model import Decision, ExitDecision, StoryList
 from ralphloop.core.policy import HOUR, Limits, Policy, money_left, raised
-from ralphloop.core.run_state import Desk, Session, Standing
+from ralphloop.core.run_state import OperatorOverrides, Session, Standing
 from ralphloop.core.totals import Totals
 from ralphloop.journal.journal import Journal
 from ralphloop.loop.patience import Patience
@@ -107,7 +107,7 @@ class Run:
     @property
     def limits(self) -> Limits:
         """The limits in force: those of the settings, and what a person added since."""
-        return raised(self.setup.policy.limits, self.session.desk.extra)
+        return raised(self.setup.policy.limits, self.session.overrides.extra)
 
     @property
     def policy(self) -> Policy:
@@ -168,14 +168,14 @@ class Run:
         self.journal.intervene(self.session, change, self.policy, now=self.clock())
         self.tell_circuit(before)
 
-    def change_desk(self, desk: Desk) -> None:
+    def change_overrides(self, overrides: OperatorOverrides) -> None:
         """Keep what a person changed, here and in the journal."""
-        self.session.desk = desk
-        self.journal.save_part(self.id, desk)
+        self.session.overrides = overrides
+        self.journal.save_part(self.id, overrides)
 
     def add_note(self, text: str, story: str = "") -> None:
         """Keep something for the prompts to come, once."""
-        self.change_desk(self.session.desk.noted(text, story))
+        self.change_overrides(self.session.overrides.noted(text, story))
 
     @contextmanager
     def waiting(

@@ -44,6 +44,15 @@ async def steadily(run: Run, steps: Callable[[], Awaitable[_T]]) -> _T:
         disturbance.over()
 
 
+async def steadily_now(run: Run, work: Callable[[], _T]) -> _T:
+    """The same for work that takes no time, in which nobody else has to be heard."""
+
+    async def steps() -> _T:
+        return work()
+
+    return await steadily(run, steps)
+
+
 class Disturbance:
     """How long, and how often in a row, git has not been left in peace."""
 
@@ -88,7 +97,7 @@ class Disturbance:
         if run.journal.find_run(run.id) is None:
             return wanted
         left = time_left(run.limits, run.totals(), run.clock())
-        return min(wanted, left[0]) if left else wanted
+        return min(wanted, left.seconds) if left else wanted
 
     def _pause(self, error: GitDisturbed) -> float:
         if error.lock:

@@ -18,7 +18,7 @@ from ralphloop.loop.workspace import Workspace
 from ralphloop.text.durations import clock_time, format_duration
 from ralphloop.text.plain import counted
 
-_STEP_S = 1.0
+_NAP_S = 1.0
 _HEARTBEAT_EVERY = 30
 _LOOK_AGAIN_S = 5.0
 _MOST_JITTER_S = 2.0
@@ -29,11 +29,11 @@ async def wait_if_needed(run: Run, workspace: Workspace) -> Decision | None:
     pending = run.journal.open_wait(run.id)
     decision = None
     if pending is not None and pending.kind == "pause":
-        run.journal.end_wait(run.id, now=run.clock())  # the desk knows if it still holds
+        run.journal.end_wait(run.id, now=run.clock())  # the overrides know if it still holds
     elif pending is not None:
         decision = await _wait(run, workspace, pending.kind, pending.reason, pending.until)
     # Hold while a person, or the state of the machine, says so.
-    while decision is None and (paused := run.session.desk.paused):
+    while decision is None and (paused := run.session.overrides.paused):
         until = run.clock() + HOUR
         needs_you = paused != BY_A_PERSON
         decision = await _wait(run, workspace, "pause", paused, until, needs_you=needs_you)
@@ -57,7 +57,7 @@ async def wait_after(run: Run, workspace: Workspace, judged: Judgement) -> Decis
         return await wait_for_agent(run, workspace, until, f"usage limit reached{named}")
     delay = backoff(outages, run.config.limits.backoff)
     row = f", {outages} in a row" if outages > 1 else ""
-    reason = f"the start came to nothing ({outcome.words}{row})"
+    reason = f"the start failed ({outcome.words}{row})"
     if crash := judged.result.response.crash:
         reason = f"the agent crashed{row}: {crash}"
     return await _wait(run, workspace, "outage", reason, now + delay)
@@ -66,11 +66,12 @@ async def wait_after(run: Run, workspace: Workspace, judged: Judgement) -> Decis
 def all_away(run: Run) -> float | None:
     """When the first agent is back, where none may be started now."""
     workers = run.setup.workers
-    quota = run.session.state.available_at
-    if at_work(workers, quota, run.clock()) is not None:
+    available_at = run.session.state.agent_available_at
+    if at_work(workers, available_at, run.clock()) is not None:
         return None
     return min(
-        (until for it in workers if (until := back_at(it, quota)) != AGENT_GONE), default=None
+        (until for it in workers if (until := back_at(it, available_at)) != AGENT_GONE),
+        default=None,
     )
 
 
@@ -82,7 +83,7 @@ async def wait_for_agent(
 
     now = run.clock()
     reserve = run.limits.reserve
-    known = run.session.state.quota
+    known = run.session.state.usage_windows
     full = [too_full(known, reserve, agent=one.name, at=now) for one in run.setup.workers]
     reason = reason or reserve_words(tuple(dict.fromkeys(chain(*full))), reserve, now)
     # A little more, so that many runs that wait for the same reset do not start as one.
@@ -93,7 +94,8 @@ async def wait_for_agent(
 async def hold(run: Run, workspace: Workspace, reason: str) -> Decision | None:
     """Wait a little for something that is wrong to be put right, and say what it is."""
     left = time_left(run.limits, run.totals(), run.clock())
-    until = run.clock() + min(_LOOK_AGAIN_S, left[0] if left else _LOOK_AGAIN_S)
+    pause = min(_LOOK_AGAIN_S, left.seconds) if left else _LOOK_AGAIN_S
+    until = run.clock() + pause
     said = run.held_for
     run.held_for = reason
     return await _wait(run, workspace, "pause", reason, until, aloud=reason != said, needs_you=True)
@@ -115,7 +117,7 @@ async def _wait(
         return None
     if kind != "pause" and (decision := _refuse(run, kind, reason, until - now)):
         return decision
-    while_paused = kind == "pause" and bool(run.session.desk.paused)
+    while_paused = kind == "pause" and bool(run.session.overrides.paused)
     with run.waiting(kind, reason, until, aloud=aloud, needs_you=needs_you):
         return await _sleep(run, workspace, until, while_paused=while_paused)
 
@@ -126,10 +128,10 @@ def _refuse(run: Run, kind: str, reason: str, seconds: float) -> Decision | None
     if not run.setup.options.wait and kind in ("quota", "calls"):
         return Decision(word=word, reasons=(reason, "--no-wait was given"))
     left = time_left(run.limits, run.totals(), run.clock())
-    if left is None or seconds <= left[0]:
+    if left is None or seconds <= left.seconds:
         return None
-    words = f"waiting {format_duration(seconds)} would outlast {left[1]}"
-    return Decision(word=word, reasons=(reason, words))
+    words = f"waiting {format_duration(seconds)} would outlast {left.words}"
+    return Decision(word=word, reasons=(reason, words), limit=left.limit)
 
 
 async def _sleep(
@@ -141,9 +143,9 @@ async def _sleep(
     beats = 0
     while (left := until - run.clock()) > 0 and not run.stop.requested:
         with suppress(TimeoutError):  # the step is over
-            await asyncio.wait_for(run.stop.wait(), min(_STEP_S, left))
+            await asyncio.wait_for(run.stop.wait(), min(_NAP_S, left))
         handle_requests(run, workspace)
-        if while_paused and not run.session.desk.paused:
+        if while_paused and not run.session.overrides.paused:
             break
         beats += 1
         if beats % _HEARTBEAT_EVERY:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from itertools import count, islice
 from operator import eq, ge, le
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -175,34 +175,45 @@ def judge(case: Case, overrides: Mapping[str, object]) -> CaseResult:
         taken = run.play(iteration)
         decisions.append(str(taken.decision.word) if taken else "reset")
         for key, expected in iteration.expect.items():
-            got, agrees = _compare(key, expected, run.state, taken)
-            if not agrees:
-                mismatches.append(Mismatch(iteration=number, key=key, expected=expected, got=got))
-    wrong = tuple(mismatches)
-    words = tuple(decisions)
-    return CaseResult(id=case.id, ok=not wrong, mismatches=wrong, decisions=words)
+            found = _compare(key, expected, run.state, taken)
+            if not found.agrees:
+                wrong = Mismatch(iteration=number, key=key, expected=expected, got=found.got)
+                mismatches.append(wrong)
+    return CaseResult(
+        id=case.id,
+        ok=not mismatches,
+        mismatches=tuple(mismatches),
+        decisions=tuple(decisions),
+    )
 
 
-def _compare(
-    key: str, expected: object, state: RunState, taken: Step | None
-) -> tuple[object, bool]:
+class Compared(NamedTuple):
+    got: object
+    agrees: bool
+
+
+def _compare(key: str, expected: object, state: RunState, taken: Step | None) -> Compared:
     """What was got for an expectation, and whether it agrees."""
     if key == "circuit":
         circuit = str(state.breaker.circuit)
-        return circuit, _same_word(expected, circuit)
+        return Compared(circuit, _same_word(expected, circuit))
     if taken is None:
-        return None, expected is None
+        return Compared(None, expected is None)
     if key == "story":  # as far as it is expected
         story = taken.state.story(taken.story)
-        seen = {"standing": str(story.standing), "grade": story.grade, "attempts": story.attempts}
+        seen = {
+            "standing": str(story.standing),
+            "grade": story.proof.grade,
+            "attempts": story.attempt.failed,
+        }
         if not isinstance(expected, dict) or not set(expected) <= set(seen):
-            return f"a story is expected by {', '.join(seen)}", False
-        return seen, all(seen[key] == value for key, value in expected.items())
+            return Compared(f"a story is expected by {', '.join(seen)}", agrees=False)
+        return Compared(seen, all(seen[key] == value for key, value in expected.items()))
     if key not in _EXPECTATIONS:
-        return f"unknown expectation {key!r}", False
+        return Compared(f"unknown expectation {key!r}", agrees=False)
     ask, agrees = _EXPECTATIONS[key]
     got = ask(taken)
-    return got, agrees(expected, got)
+    return Compared(got, agrees(expected, got))
 
 
 def _same_word(expected: object, got: object) -> bool:
@@ -261,7 +272,13 @@ _SCENARIOS = files("ralphloop.replay").joinpath("scenarios.toml").read_text("utf
 SCENARIOS = msgspec.convert(tomllib.loads(_SCENARIOS)["scenarios"], dict[str, Scenario])
 
 
-def play(scenario: Scenario, policy: Policy) -> Iterator[tuple[CaseTurn, RunState, Step | None]]:
+class Played(NamedTuple):
+    turn: CaseTurn
+    state: RunState  # after it
+    taken: Step | None  # None: a person reset the circuit
+
+
+def play(scenario: Scenario, policy: Policy) -> Iterator[Played]:
     """Play until the decision is not to continue, or the script ends."""
     run = CaseRun(policy, stories=scenario.stories)
 
@@ -280,7 +297,7 @@ def play(scenario: Scenario, policy: Policy) -> Iterator[tuple[CaseTurn, RunStat
             words = f"{turn.words}\n\n{status_block.render(said)}\n"
             turn = msgspec.structs.replace(turn, output=words)
         taken = run.play(turn)
-        yield turn, run.state, taken
+        yield Played(turn, run.state, taken)
         stops = taken and taken.decision.word is not model.ExitDecision.CONTINUE
         if stops and not scenario.past_open:
             return

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from msgspec.structs import replace
 
+from ralphloop.core.grading import StoryVerdict
 from ralphloop.core.interventions import (
     AnyIntervention,
     Committed,
@@ -24,7 +25,7 @@ from ralphloop.core.iteration import Iteration, KeptAnswer, Result, Start
 from ralphloop.core.model import CheckStatus, Decision, ExitDecision, Outcome, Value
 from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.proof import is_test_path
-from ralphloop.core.run_state import Book, RunState, Standing, StoryState
+from ralphloop.core.run_state import LanesState, RunState, Standing, StoryState
 from ralphloop.core.step import Step, step
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
@@ -45,10 +46,26 @@ class Rerun(Value, kw_only=True):
     differs: tuple[str, ...] = ()  # what the journal says otherwise, in words
 
 
+class StoryDifference(Value, kw_only=True):
+    """A story at the end of the night, as the journal has it and as it is decided now."""
+
+    recorded: StoryState
+    replayed: StoryState
+
+    @property
+    def is_real(self) -> bool:
+        was = self.recorded
+        now = self.replayed
+        same_grade = was.standing is now.standing and was.proof.grade == now.proof.grade
+        failed = was.attempt.failed
+        if was.standing is Standing.BLOCKED and failed == now.attempt.failed + 1:
+            failed -= 1  # earlier versions counted a question as a failed attempt
+        return not same_grade or failed != now.attempt.failed
+
+
 class ReplayedNight(Value, kw_only=True):
     starts: tuple[Rerun, ...] = ()
-    # Recorded and replayed, where they differ.
-    stories: dict[str, tuple[StoryState, StoryState]] = msgspec.field(default_factory=dict)
+    stories: dict[str, StoryDifference] = msgspec.field(default_factory=dict)  # where there is one
 
     @property
     def is_identical(self) -> bool:
@@ -73,7 +90,7 @@ def replay(
     changes = journal.interventions(run)
     starts = []
     records = journal.every_iteration(run)
-    if journal.part(Book, run) is not None:
+    if journal.part(LanesState, run) is not None:
         # As they were decided: in lanes a later start may well be over before an earlier one.
         brief = journal.every_iteration(run, brief=True)
         over = sorted(brief, key=lambda one: one.finished_at or 0.0)
@@ -92,8 +109,9 @@ def replay(
     for name in dict.fromkeys((*kept, *fold.state.stories)):
         was = kept.get(name, StoryState())
         now = fold.state.story(name)
-        if (was.standing, was.grade, was.attempts) != (now.standing, now.grade, now.attempts):
-            differing[name] = was, now
+        both = StoryDifference(recorded=was, replayed=now)
+        if both.is_real:
+            differing[name] = both
     return ReplayedNight(starts=tuple(starts), stories=differing)
 
 
@@ -123,7 +141,7 @@ class _Fold(msgspec.Struct):
             why_not = f"{record.story} {_INSTEAD[state.standing]} before{reason}"
         if why_not:
             return Rerun(record=record, why_not=why_not)
-        goes_on = self.resumes and state.session_agent == kept.agent
+        goes_on = self.resumes and state.conversation.agent == kept.agent
         start = Start(
             story=kept.story,
             state=state if goes_on else state.fresh_conversation(),
@@ -162,9 +180,11 @@ def _result(kept: Iteration) -> Result:
 def _differences(record: IterationRecord, taken: Step) -> Iterator[str]:
     kept = record.record
     now = taken.iteration
-    if kept.decision != now.decision:
+    # Which limit it was, earlier versions said in the reason alone.
+    same_word = kept.decision.word is now.decision.word
+    if not same_word or kept.decision.reasons != now.decision.reasons:
         yield f"decision {kept.decision.sentence} → {now.decision.sentence}"
-    if kept.verdict != now.verdict:
+    if not _is_same(kept.verdict, now.verdict):
         yield f"story {_verdict(kept)} → {_verdict(now)}"
     before = [effect.kind for effect in record.effects]
     after = [effect.kind for effect in taken.effects]
@@ -177,6 +197,13 @@ def _differences(record: IterationRecord, taken: Step) -> Iterator[str]:
         is_now = getattr(now.analysis, name)
         if was != is_now and name not in ("iteration", "transition"):
             yield f"{name.replace('_', ' ')}: {was} → {is_now}"
+
+
+def _is_same(one: StoryVerdict, other: StoryVerdict) -> bool:
+    """Whether two verdicts have the same consequences; the words of another version may differ."""
+    if (one.passed, one.grade) != (other.passed, other.grade):
+        return False
+    return bool(one.asked) == bool(other.asked)
 
 
 def _verdict(kept: Iteration) -> str:

@@ -1,0 +1,112 @@
+"""Whether the tests that fail without a story may do so because something is not there yet.
+
+A test can take the error that a missing name raises, and fail in words of its own, or look for the
+new text of the code, or start a program and ask no more than how it ended.  What it is worth then
+is what it notices where the code does something else.
+"""
+
+from contextlib import suppress
+from pathlib import PurePosixPath
+
+from msgspec.structs import replace
+
+from ralphloop.core.model import Value
+from ralphloop.core.mutation import Mutation
+from ralphloop.core.proof import TestReport, Trial
+from ralphloop.loop.bench import Bench
+from ralphloop.loop.mutating import texts_of
+from ralphloop.proof.shams import shams_in
+from ralphloop.repo.beneath import read
+from ralphloop.repo.judges import is_source
+from ralphloop.repo.named import file_of
+from ralphloop.text.definitions import (
+    added_lines,
+    added_names,
+    reads_text_of,
+    starts_programs,
+    words_of,
+)
+from ralphloop.text.peeking import looks_at_mechanics, peeks
+
+
+class Absence(Value, kw_only=True):
+    """What may be all that the failing tests of a story miss without it."""
+
+    has_new_names: bool = False  # the story defines something
+    is_named: bool = False  # and its new tests say the name
+    is_text: bool = False  # they read the text of the code
+    is_outside: bool = False  # they start programs, which may refuse what they do not know yet
+
+    @property
+    def may_be_all(self) -> bool:
+        return self.has_new_names or self.is_text or self.is_outside
+
+    def without_proof(self, found: Trial, mutation: Mutation) -> Trial:
+        """What was found, where the tests notice nothing of what the code does: only reach."""
+        is_whole = not mutation.untried
+        is_unseen = self.is_named or (self.is_text and not mutation.is_cut)
+        is_unseen = is_unseen or (self.is_outside and is_whole and mutation.is_tried)
+        is_unseen = is_unseen and not mutation.watched
+        if not self.may_be_all or not (mutation.is_unnoticed or is_unseen):
+            return found
+        return replace(found, proven=(), reached=(*found.reached, *found.proven))
+
+
+def absence_in(bench: Bench, before: TestReport | None, trial: Trial) -> Absence:
+    """What may be missing, where all tests that fail without the story came with it."""
+    had = before or TestReport()
+    known = {*had.passed, *had.failed, *had.errors, *had.skipped}
+    if not trial.proven or any(name in known for name in trial.proven):
+        return Absence()
+    texts = texts_of(bench)
+    whole = "\n".join(_text(it.new) or "" for it in texts.tests)
+    tests = "\n".join(added_lines(_text(it.old), _text(it.new) or "") for it in texts.tests)
+    names = set[str]()
+    for code in texts.code:
+        names |= added_names(code.path, _text(code.old), _text(code.new) or "")
+    return Absence(
+        has_new_names=bool(names),
+        is_named=not names.isdisjoint(words_of(tests)),
+        is_text=any(reads_text_of(tests, code.path) for code in texts.code),
+        is_outside=starts_programs(whole) or starts_programs(_helpers(bench, had, whole)),
+    )
+
+
+def _helpers(bench: Bench, had: TestReport, tests: str) -> str:
+    """What tests use of files beside them: those that they name, and what runners load unasked."""
+    root = bench.story.place.root
+    words = words_of(tests)
+    files = {PurePosixPath(file_of(name)) for name in had.passed}
+    found = [file for file in sorted(files) if file.stem in words]
+    found += sorted({file.parent / "conftest.py" for file in files})
+    texts = list[str]()
+    for file in found:
+        with suppress(OSError, ValueError):
+            content = read(root, str(file)) or b""
+            texts.append(content.decode("utf-8", "replace"))
+    return "\n".join(texts)
+
+
+def peeking_in(bench: Bench) -> tuple[str, ...]:
+    """What of the story's code looks at who judges it, in words."""
+    end = bench.now.report or TestReport()
+    tests = {file_of(name) for name in (*end.passed, *end.failed)} - {""}
+    tests |= bench.expected_files
+    found = list[str]()
+    texts = texts_of(bench)
+    for code in texts.code:
+        if not is_source(code.path):
+            continue
+        added = added_lines(_text(code.old), _text(code.new) or "")
+        found += (f"{code.path} {words}" for words in peeks(code.path, added, tests))
+    if texts.is_python:
+        found += shams_in(texts.sources, bench.asking_texts, [it.new for it in texts.tests])
+    for test in texts.tests:
+        added = added_lines(_text(test.old), _text(test.new) or "")
+        if words := looks_at_mechanics(added):
+            found.append(f"{test.path} looks at how it is judged ({words})")
+    return tuple(found)
+
+
+def _text(content: bytes | None) -> str | None:
+    return None if content is None else content.decode("utf-8", "replace")
