@@ -14,7 +14,6 @@ import msgspec
 from ralphloop.config.load import load_config
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.policy import Mode
-from ralphloop.core.run_state import StoryState
 from ralphloop.core.totals import Expense
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
@@ -115,7 +114,7 @@ class Night:
 
     def story(self, story: str, **state: Any) -> Night:
         """What the run knows of a story."""
-        self.journal.put_stories(self.run, {story: StoryState(**state)})
+        self.journal.put_stories(self.run, {story: state})
         return self
 
     def end(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.cli.clean import Leftovers, tidy, to_remove
-from ralphloop.cli.given import size
+from ralphloop.cli.shared.leftovers import Leftovers, tidy, to_remove
+from ralphloop.cli.shared.options import size
 from ralphloop.project import Project
 from tests.cli.nights import Night
 from tests.conftest import RunRalph

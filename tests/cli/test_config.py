@@ -61,6 +61,39 @@ def test_show_hides_the_agents_variables(tmp_path: Path, run_ralph: RunRalph) ->
         assert "secret" not in done.stdout
 
 
+def test_show_hides_what_of_an_address_may_be_a_secret(tmp_path: Path, run_ralph: RunRalph) -> None:
+    """Service and host are enough to know which one it is, as text and as JSON."""
+    settings = '[notify]\nurls = ["tgram://123:abcdefghij/99"]\n'
+    settings += 'webhook = "https://hooks.example.com/s3cret"\n'
+    (tmp_path / "ralph.toml").write_text(settings)
+    shown = run_ralph("config", "show", cwd=tmp_path).stdout
+    assert 'urls = ["tgram://***"]' in shown
+    assert 'webhook = "https://hooks.example.com/***"' in shown
+    as_json = run_ralph("config", "show", "--json", cwd=tmp_path).stdout
+    assert "abcdefghij" not in shown + as_json
+    assert "s3cret" not in shown + as_json
+
+
+def test_another_address_is_another_line_to_agree_to(tmp_path: Path, run_ralph: RunRalph) -> None:
+    """What is asked hides the secret, is stored without it, and sees that it changed."""
+    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    project = tmp_path / "project"
+    project.mkdir()
+
+    def trust(address: str, *options: str) -> str:
+        (project / "ralph.toml").write_text(f'[notify]\nurls = ["{address}"]\n')
+        return run_ralph("trust", *options, cwd=project, env=state).stdout
+
+    said = trust("tgram://123:abcdefghij/99", "--yes")
+    assert 'notify.urls = ["tgram://*** (' in said
+    assert "agreed to; " in trust("tgram://123:abcdefghij/99", "--show")
+    assert "not agreed to yet" in trust("tgram://123:another-one/99", "--show")
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file())
+    assert b"tgram://***" in kept
+    assert b"abcdefghij" not in kept
+    assert "abcdefghij" not in said
+
+
 def test_show_refuses_bad_settings(tmp_path: Path, run_ralph: RunRalph) -> None:
     """What cannot be in force is not shown as if it were."""
     (tmp_path / "ralph.toml").write_text("[limits]\nmax_iteration = 5\n")

@@ -153,6 +153,14 @@ def test_uncommitted_changes_are_66(place: Place, run_ralph: RunRalph) -> None:
     assert any("new.txt" in error for error in found.errors)
 
 
+def test_what_was_learned_is_no_uncommitted_change(place: Place, run_ralph: RunRalph) -> None:
+    """A run starts with what ralph itself wrote down, so nothing else is said here."""
+    said = run_ralph("learnings", "add", "Run make fmt first.", cwd=place.root)
+    assert said.returncode == 0
+    assert (place.root / "learned.jsonl").exists()
+    assert Sign(run_ralph, place).errors == []
+
+
 def test_changes_of_an_unfinished_run_do_not_matter(place: Place, run_ralph: RunRalph) -> None:
     """What an interrupted run left is no obstacle to continuing it."""
     Night(place.root, config=SETTINGS).begin().end("interrupted")

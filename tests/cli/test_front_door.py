@@ -6,15 +6,18 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from ralphloop import __version__
 from ralphloop.cli import output
-from ralphloop.cli.main import COMMANDS, run, spelled_out
+from ralphloop.cli.main import COMMANDS, FIRST, OLDER, ralph, run, spelled_out
 from ralphloop.errors import UsageError
 from tests.conftest import RunRalph
 
@@ -42,10 +45,10 @@ def trouble(kind):
 @pytest.fixture
 def _trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that ends in any way one asks for."""
-    (tmp_path / "trouble_command.py").write_text(TROUBLE)
+    (tmp_path / "trouble.py").write_text(TROUBLE)
     monkeypatch.setattr("ralphloop.cli.__path__", [str(tmp_path)])
-    monkeypatch.setitem(COMMANDS, "trouble", ("trouble_command", "End badly"))
-    monkeypatch.delitem(sys.modules, "ralphloop.cli.trouble_command", raising=False)
+    monkeypatch.setitem(COMMANDS, "trouble", "End badly")
+    monkeypatch.delitem(sys.modules, "ralphloop.cli.trouble", raising=False)
 
 
 def test_version_is_printed(tmp_path: Path, run_ralph: RunRalph) -> None:
@@ -54,18 +57,71 @@ def test_version_is_printed(tmp_path: Path, run_ralph: RunRalph) -> None:
     assert (done.returncode, done.stdout) == (0, f"ralph {__version__}\n")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["-h"]])
-def test_help_lists_every_command(
-    arguments: list[str], tmp_path: Path, run_ralph: RunRalph
-) -> None:
-    """Both help options show all commands and spend nothing."""
-    done = run_ralph(*arguments, cwd=tmp_path)
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["help"]])
+def test_help_fits_on_one_screen(arguments: list[str], tmp_path: Path, run_ralph: RunRalph) -> None:
+    """The commands of a first night and the prompt that follows: 80 columns, 24 lines."""
+    done = run_ralph(*arguments, cwd=tmp_path, env={"COLUMNS": "80"})
     assert done.returncode == 0
-    assert all(f"\n  {name} " in done.stdout for name in COMMANDS)
+    lines = done.stdout.splitlines()
+    assert len(lines) < 24
+    assert max(map(len, lines)) <= 80
+    first = [name for names in FIRST.values() for name in names]
+    assert len(first) == 14
+    assert [name for name in COMMANDS if f"\n  {name} " in done.stdout] == [
+        name for name in COMMANDS if name in first
+    ]
+    assert "ralph help all" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_all_lists_every_command(tmp_path: Path, run_ralph: RunRalph) -> None:
+    """What is not on the first screen is one step away."""
+    done = run_ralph("help", "all", cwd=tmp_path)
+    assert done.returncode == 0
+    assert all(f"\n  {name} " in done.stdout for name in COMMANDS)
+
+
+def lines_of_help(command: click.Command, path: str) -> Iterator[str]:
+    """Every line of a command's help at 80 columns, and of those below it."""
+    context = command.make_context(path, ["--help"], resilient_parsing=True)
+    context.terminal_width = 80
+    yield from command.get_help(context).splitlines()
+    for name, below in getattr(command, "commands", {}).items():
+        yield from lines_of_help(below, f"{path} {name}")
+
+
+@pytest.mark.parametrize("name", [*sorted(COMMANDS), "help all"])
+def test_no_help_is_broken_or_cut_at_80_columns(
+    name: str, tmp_path: Path, run_ralph: RunRalph
+) -> None:
+    """A terminal would break a longer line inside a word; dots would hide what a command does."""
+    first = run_ralph(*name.split(), "--help", cwd=tmp_path, env={"COLUMNS": "80"}).stdout
+    lines = first.splitlines()
+    command = ralph.get_command(click.Context(ralph), name)
+    if command is not None:
+        lines += lines_of_help(command, f"ralph {name}")
+    assert [line for line in lines if len(line) > 80] == []
+    assert [line for line in lines if line.endswith("...") and "Usage:" not in line] == []
+
+
+@pytest.mark.parametrize("no_color, coloured", [("", True), ("1", False)])
+def test_help_is_bold_and_has_one_colour_on_a_terminal(
+    no_color: str, coloured: bool, tmp_path: Path
+) -> None:
+    """Heads stand out, names have the accent; elsewhere it is plain."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "NO_COLOR": no_color, "TERM": "xterm"}
+    command = [sys.executable, "-m", "ralphloop", "--help"]
+    subprocess.run(command, cwd=tmp_path, env=environment, stdout=slave, check=False, timeout=60)
+    os.close(slave)
+    shown = os.read(master, 8192).decode()
+    os.close(master)
+    assert ("\x1b[1mSet up:" in shown) is coloured
+    assert ("\x1b[36minit" in shown) is coloured
+    assert set(re.findall(r"\x1b\[(\d+)m", shown)) == ({"0", "1", "36"} if coloured else set())
+
+
+@pytest.mark.parametrize("name", [*sorted(COMMANDS), *OLDER])
 def test_every_listed_command_can_be_used(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each row of the table leads to a command that answers --help."""
     assert run([name, "--help"]) == 0
@@ -90,6 +146,15 @@ def test_every_listed_command_can_be_used(name: str, capsys: pytest.CaptureFixtu
         (["run", "--max-time", "8"], "8 of what? Say 8h, 8m or 8s"),
         (["run", "--max-cost", "five"], "'five' is no amount of dollars, such as 20 or $2.50"),
         (["run", "--max-iterations", "three"], "'three' is no whole number, such as 20"),
+        (["run", "--max-budget", "5"], "next: Did you mean --max-cost?"),
+        (["run", "--budget", "5"], "next: Did you mean --max-cost?"),
+        (["run", "--max-iteration", "3"], "next: Did you mean --max-iterations?"),
+        (["run", "--dryrun"], "next: Did you mean --dry-run?"),
+        (["run", "--parallel", "3"], "next: Did you mean --lanes?"),
+        (["run", "--timeout", "3h"], "next: Did you mean --max-time?"),
+        (["init", "--force"], "next: Did you mean --overwrite?"),
+        (["stories", "add", "x", "--criteria", "y"], "next: Did you mean --criterion?"),
+        (["run", "--colour"], "next: ralph run --help"),
         (["--mode", "hook"], "--mode takes only: script"),
         (["--mode"], "--mode takes only: script"),
     ],
@@ -113,6 +178,10 @@ def test_bad_usage_is_64_on_stderr(
         (["--cb-status", "--json"], ["circuit", "status", "--json"]),
         (["run", "--cb-reset"], ["run", "--cb-reset"]),
         (["analyze", "--mode"], ["analyze", "--mode"]),
+        (["--aggregate"], ["learn", "--aggregate"]),
+        (["run", "help"], ["run", "--help"]),
+        (["stories", "help"], ["stories", "--help"]),
+        (["note", "help"], ["note", "help"]),
         ([], []),
     ],
 )
@@ -270,6 +339,10 @@ def test_commands_and_options_are_completed(tmp_path: Path, run_ralph: RunRalph)
     assert "plain,status" in done.stdout
     assert "plain,stories" in done.stdout
     assert "plain,run" not in done.stdout
+    asked |= {"_RALPH_COMPLETE": "fish_complete", "COMP_CWORD": "sta"}
+    explained = run_ralph(cwd=tmp_path, env=asked).stdout
+    assert "stats\tAll numbers, and whether learning helps" in explained  # with its comma
+    assert 'string split --max 1 ","' in run_ralph("completion", "fish", cwd=tmp_path).stdout
 
 
 def test_completing_behind_a_mistyped_command_is_no_error(

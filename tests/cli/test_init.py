@@ -111,12 +111,13 @@ def test_S03_AC6_an_echoed_prompt_claims_nothing(repo: Path, run_ralph: RunRalph
 
 
 def test_S03_AC6_the_stack_is_filled_in(repo: Path, run_ralph: RunRalph) -> None:
-    """Name, stack, tools, layout and checks of this very project stand in the prompt."""
+    """Name, stack, tools and layout of this very project stand in the prompt; checks change."""
     run_ralph("init", cwd=repo)
     prompt = (repo / "PROMPT.md").read_text()
     assert prompt.startswith("# shop\n\nSells {{ things }}\n")
-    for words in ("Stack: Python", "under tests/", "    pytest -q\n", "Read README.md"):
+    for words in ("Stack: Python", "under tests/", "Read README.md"):
         assert words in prompt
+    assert "pytest -q" not in prompt
     assert "{%" not in prompt
 
 
@@ -126,6 +127,18 @@ def test_a_stack_nobody_knows_is_said(repo: Path, run_ralph: RunRalph) -> None:
     done = run_ralph("init", cwd=repo)
     assert "stack     not recognised" in done.stdout
     assert "- Stack:" not in (repo / "PROMPT.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "mark, words", [("pom.xml", "Java (Maven)"), ("build.gradle", "Java (Gradle)")]
+)
+def test_a_build_tool_is_named_once(
+    mark: str, words: str, tmp_path: Path, run_ralph: RunRalph
+) -> None:
+    """It read "Java (Maven) (Maven)"."""
+    (tmp_path / mark).touch()
+    done = run_ralph("init", "--no-run", cwd=tmp_path)
+    assert f"stack     {words}\n" in done.stdout
 
 
 def test_the_sample_shows_verify_and_dependencies(repo: Path, run_ralph: RunRalph) -> None:
@@ -144,7 +157,7 @@ def test_editors_find_the_schema_beside_the_sample(repo: Path, run_ralph: RunRal
     run_ralph("init", cwd=repo)
     named = json.loads((repo / "prd.json").read_text())["$schema"]
     assert (repo / named).read_text() == run_ralph("stories", "schema", cwd=repo).stdout
-    assert "nothing to remark" in run_ralph("stories", "check", cwd=repo).stdout
+    assert "not read" not in run_ralph("stories", "check", cwd=repo).stdout
 
 
 def test_no_schema_is_put_beside_stories_of_ones_own(repo: Path, run_ralph: RunRalph) -> None:
@@ -542,3 +555,31 @@ def test_checks_are_not_run_for_settings_that_stay(
     (repo / "venv" / "bin" / "python").write_text("#!/bin/sh\ntouch ran\n")
     run_ralph("init", "--yes", cwd=repo)
     assert not (repo / "ran").exists()
+
+
+def test_a_directory_of_python_tests_is_recognised(tmp_path: Path, run_ralph: RunRalph) -> None:
+    """Without any file that describes the project."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_app.py").write_text("def test_it():\n    assert True\n")
+    done = run_ralph("init", "--yes", "--no-run", cwd=tmp_path)
+    assert "Python" in done.stdout.splitlines()[0]
+    assert "pytest" in (tmp_path / "ralph.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    "lock, command",
+    [("", "npm install"), ("yarn.lock", "yarn install"), ("pnpm-lock.yaml", "pnpm install")],
+)
+def test_packages_that_are_not_installed_are_said_first(
+    lock: str, command: str, tmp_path: Path, run_ralph: RunRalph
+) -> None:
+    """A check that cannot find its own tool says nothing about the work."""
+    manifest = '{"scripts": {"test": "vitest run"}, "devDependencies": {"vitest": "^2"}}'
+    (tmp_path / "package.json").write_text(manifest)
+    if lock:
+        (tmp_path / lock).write_text("")
+    done = run_ralph("init", "--yes", "--no-run", cwd=tmp_path)
+    assert f"`{command}` first" in " ".join(done.stdout.split())
+    (tmp_path / "node_modules").mkdir()
+    again = run_ralph("init", "--yes", "--no-run", "--overwrite", cwd=tmp_path)
+    assert "install` first" not in again.stdout

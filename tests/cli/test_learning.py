@@ -246,9 +246,13 @@ def test_PRD_phase4_aggregate_by_hand(taught: Project, run_ralph: RunRalph) -> N
 
 
 @pytest.mark.usefixtures("taught")
-def test_learn_wants_to_know_what() -> None:
-    """Nothing is written unasked."""
-    assert run(["learn"]) == 64
+def test_learn_alone_does_the_one_thing_it_does(taught: Project, run_ralph: RunRalph) -> None:
+    """The flag that was once needed changes nothing."""
+    alone = run_ralph("learn", cwd=taught.root)
+    assert alone.returncode == 0, alone.stderr
+    assert "to publish" in alone.stdout
+    again = run_ralph("learn", "--aggregate", cwd=taught.root)
+    assert again.stdout.splitlines()[0] == alone.stdout.splitlines()[0]
 
 
 def test_hostile_words_do_not_reach_the_terminal(

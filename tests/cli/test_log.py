@@ -188,11 +188,12 @@ def test_an_older_run_can_be_asked_for(night: Night, run_ralph: RunRalph) -> Non
 def test_before_the_first_run_there_is_nothing(
     with_journal: bool, tmp_path: Path, run_ralph: RunRalph
 ) -> None:
-    """No run is no error."""
+    """Said like by every other command, with its code."""
     if with_journal:
         Night(tmp_path)
     done = run_ralph("log", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "Nothing was run here yet.\n")
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "nothing has run here yet" in done.stderr
 
 
 def test_an_error_in_words_is_shown_although_events_were_expected(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import sentences
 from tests.cli.test_doctor import CLAUDE, SETTINGS, Place, Sign
 from tests.conftest import RunRalph
 
@@ -86,7 +87,7 @@ def test_looking_starts_nothing_of_the_repository(
     """No looking command runs a program that the repository names."""
     trapped.settings('binary = "./tools/trap"\nfallback = ["agents-d"]\n')
     done = run_ralph(*command.split(), cwd=trapped.root, env=trapped.env)
-    assert "internal error" not in done.stderr
+    assert sentences.INTERNAL not in done.stderr
     assert not trapped.marks.exists(), trapped.marks.read_text()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.journal.journal import Journal
-from ralphloop.room import claim, read_regular
+from ralphloop.room import ensure_private_dir, read_regular
 from tests.hook.support import box as session_box
 from tests.loop.projects import Sandbox, sandbox
 
@@ -98,7 +98,7 @@ def test_a_file_in_its_place_is_refused_with_the_way_out(box: Sandbox) -> None:
 
 def test_a_directory_that_git_tracks_is_refused(box: Sandbox) -> None:
     """A journal that came with a clone is not ours; declared agents may come with it."""
-    claim(box.root / ".ralph")
+    ensure_private_dir(box.root / ".ralph")
     (box.root / ".ralph/agents").mkdir()
     (box.root / ".ralph/agents/mine.toml").write_text("")
     box.git("add", "-f", ".ralph/agents")

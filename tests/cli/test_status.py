@@ -18,7 +18,7 @@ from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
 from ralphloop.core.planning import ended
-from ralphloop.core.run_state import Desk, Standing
+from ralphloop.core.run_state import OperatorOverrides, Standing
 from ralphloop.core.totals import Expense
 from ralphloop.journal.lock import hook_turn
 from ralphloop.journal.queries import CIRCUIT_KEY
@@ -105,7 +105,7 @@ def test_a_running_run_is_shown_with_all_its_numbers(tmp_path: Path, run_ralph: 
     assert "cost $3.21 of $20.00 (estimated in part)" in text
     assert "tokens 1,239 (1,200 in, 34 out, 5 cache)" in text
     assert "time 1h 00m of 10h 00m" in text
-    assert "circuit CLOSED (no progress 0 of 3; same error 0 of 5)" in text
+    assert "circuit" not in text
     assert "`ralph stop` ends it; to follow it: `ralph log -f`" in text
 
 
@@ -134,8 +134,8 @@ def test_a_wait_of_a_dead_run_is_not_a_waiting_run(tmp_path: Path, run_ralph: Ru
 def test_a_paused_run_is_sent_to_resume(tmp_path: Path, run_ralph: RunRalph) -> None:
     """Whoever paused it is told how to let it go on."""
     night = Night(tmp_path).begin().iterate()
-    desk = msgspec.to_builtins(Desk(paused="paused by a person"))
-    night.journal.set_meta(f"desk:{RUN}", desk)
+    overrides = msgspec.to_builtins(OperatorOverrides(paused="paused by a person"))
+    night.journal.set_meta(f"desk:{RUN}", overrides)
     with night.held():
         text = shown(run_ralph, tmp_path)
     assert text.startswith("paused ")
@@ -151,8 +151,8 @@ def test_a_paused_run_is_sent_to_resume(tmp_path: Path, run_ralph: RunRalph) -> 
 def test_a_raised_budget_is_counted(tmp_path: Path, run_ralph: RunRalph) -> None:
     """What a person added while the run went on belongs to its limits."""
     night = Night(tmp_path, config="[limits]\nmax_cost_usd = 2\n").begin().iterate()
-    desk = {"extra": {"cost_usd": 3.0, "time_s": 3600.0}}
-    night.journal.set_meta(f"desk:{RUN}", desk)
+    overrides = {"extra": {"cost_usd": 3.0, "time_s": 3600.0}}
+    night.journal.set_meta(f"desk:{RUN}", overrides)
     with night.held():
         text, value = shown(run_ralph, tmp_path), data(run_ralph, tmp_path)
     assert "cost $0.50 of $5.00" in text
@@ -417,3 +417,11 @@ def test_status_works_beside_a_writing_run(tmp_path: Path, run_ralph: RunRalph) 
             night.iterate()
             assert data(run_ralph, tmp_path)["session"]["iterations"] == n + 1
     assert night.journal.find_run(RUN).status is RunStatus.RUNNING  # type: ignore[union-attr]
+
+
+def test_an_empty_list_needs_a_story(run_ralph: RunRalph, tmp_path: Path) -> None:
+    """Nothing is wrong with it: what helps is to add one."""
+    (tmp_path / "prd.json").write_text('{"userStories": []}\n')
+    told = run_ralph("status", cwd=tmp_path).stdout
+    assert "ralph stories add" in told
+    assert "ralph doctor" not in told

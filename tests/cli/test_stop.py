@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from ralphloop.cli import steering
 from ralphloop.cli.main import run
+from ralphloop.cli.shared import steering
 from ralphloop.journal.records import Request, Wish
 from tests.cli.nights import RUN, Night
 from tests.conftest import RunRalph
@@ -105,12 +105,13 @@ def test_where_nothing_ran_nothing_can_be_changed(
 
 def test_without_a_run_a_wish_is_64(tmp_path: Path, run_ralph: RunRalph) -> None:
     """There is nobody to ask, in an empty directory as after a run."""
-    for _ in range(2):
-        done = run_ralph("pause", cwd=tmp_path)
-        assert done.returncode == 64
-        assert "no run is going on here" in done.stderr
-        if not (tmp_path / ".ralph").exists():
-            Night(tmp_path).begin().end()
+    done = run_ralph("pause", cwd=tmp_path)
+    assert done.returncode == 64
+    assert "nothing has run here yet" in done.stderr
+    Night(tmp_path).begin().end()
+    done = run_ralph("pause", cwd=tmp_path)
+    assert done.returncode == 64
+    assert "no run is going on here" in done.stderr
 
 
 def test_a_run_that_gets_ready_reads_no_wishes(tmp_path: Path, run_ralph: RunRalph) -> None:

@@ -31,10 +31,14 @@ Watch for: a false "done" that a check catches, an agent that crashes, a test th
 the story's code and so proves nothing, a story that gets stuck and is set aside, a usage limit that
 is waited for, and a question that waits for a person.
 """
+_MORNING = """
+And this is the morning: what the agent claims beside what was found, most doubtful first.
+`a` accepts, `r` sends back, `q` quits.
+"""
 _EPILOGUE = """
 That was the whole thing. The toy repository is in {place}
   git -C {place} log --oneline        one commit for each story that passed
-  cd {place} && ralph stories         what passed, how well it is proven, what waits
+  cd {place} && ralph review          decide about what passed
 
 On your own repository:
   ralph init                          finds your stack and your checks, writes ralph.toml
@@ -59,9 +63,12 @@ def demo(keep: Path | None) -> int:
     make_repository(place, {**made, "test_start.py": _FIRST_TEST})
     output.emit_lines(_INTRODUCTION.splitlines())
     sys.stdout.flush()
-    code = run_there(place)
+    code = run_there(place, "run", "--trust")  # it is our own
     if code not in (ExitCode.COMPLETE, ExitCode.BLOCKED):
         return code
+    output.emit_lines(_MORNING.splitlines())
+    sys.stdout.flush()
+    run_there(place, "review")
     output.emit_lines(_EPILOGUE.format(place=place).splitlines())
     return ExitCode.COMPLETE
 
@@ -102,9 +109,8 @@ def make_repository(place: Path, files: Mapping[str, str]) -> None:
         Git(place).writing().run(*command)
 
 
-def run_there(place: Path, *flags: str) -> int:
-    """Run its stories, without settings that are meant for another project; the exit code."""
+def run_there(place: Path, *words: str) -> int:
+    """Run a command of ours there, without settings meant for another project; the exit code."""
     foreign = ("RALPH_", "CB_", "GIT_")
     env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    command = [*ourselves(), "run", "--trust", *flags]  # it is our own
-    return run_in_front(command, cwd=place, env=env)
+    return run_in_front([*ourselves(), *words], cwd=place, env=env)

@@ -20,16 +20,17 @@ from typing import NamedTuple
 import click
 import msgspec
 
-from ralphloop.agents.base import AGENTS, load_agent
-from ralphloop.agents.declared import declared_names
+from ralphloop.agents.base import load_agent
+from ralphloop.agents.declared import Declaration, DeclaredAgent, shipped_declarations
 from ralphloop.agents.environment import find_program
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
-from ralphloop.cli.config import agree_to
-from ralphloop.cli.given import FILE
-from ralphloop.cli.story_list import SCHEMA_NAME, schema_text
+from ralphloop.cli.shared.agreement import agree_to
+from ralphloop.cli.shared.options import FILE, complete_agent
+from ralphloop.cli.shared.story_schema import SCHEMA_NAME, schema_text
+from ralphloop.config.known_agents import known_agents, shipped_agents
 from ralphloop.config.load import DEFAULT, LoadedConfig, check_config, user_file
-from ralphloop.config.model import Config
+from ralphloop.config.model import AgentSection, Config
 from ralphloop.config.values import toml_value
 from ralphloop.core.model import CheckStatus, StoryList
 from ralphloop.errors import InputError, RalphError, RepositoryError, UsageError, unreadable
@@ -43,8 +44,9 @@ from ralphloop.repo.checks import check_of, last_lines, not_installed, run_check
 from ralphloop.repo.work_tree import Repository
 from ralphloop.room import read_regular
 from ralphloop.stacks.detect import Detection, detect
+from ralphloop.stacks.lane_setup import lane_recipe, recipe_lines
 from ralphloop.stories.shapes import YAML_SUFFIXES
-from ralphloop.stories.source import load
+from ralphloop.stories.source import list_of_another_tool, load
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
 
@@ -52,14 +54,12 @@ Argv = tuple[str, ...]
 
 COST_CAP_USD = 20.0
 _TRIED_S = 60.0  # for all checks together, in the sandbox
-_UNTRIED = "", 'not used: nothing was run to try it; [sandbox] mode = "auto" switches it on'
 _row = partial(output.row, width=10)
 _GITIGNORE = ".gitignore"
 _PROMPT = "PROMPT.md"
 _IGNORED = (".ralph/", ".ralph-session.json", ".ralph-circuit-state.json")
 _DOCUMENTS = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md", "README.md")
 _PLACEHOLDERS = {"command": ("./my-agent",), "scripted": ("night.yaml",)}  # they have no program
-_LOOKED_FOR = ("claude", "codex", "gemini", "opencode")
 
 
 class NewFile(NamedTuple):
@@ -69,7 +69,26 @@ class NewFile(NamedTuple):
     replaceable: bool = True  # by --overwrite
 
 
-class Stories(NamedTuple):
+class ChosenAgent(NamedTuple):
+    """The agent of the new settings."""
+
+    name: str
+    program: str  # that starts it; empty where the settings name one
+    keys: Argv  # API keys that are set for it
+    why_capped: str  # why we think that every token has its price; empty where nothing says so
+
+
+class Confinement(NamedTuple):
+    mode: str  # what [sandbox] will say; empty: nothing
+    words: str
+
+
+_UNTRIED = Confinement(
+    "", 'not used: nothing was run to try it; [sandbox] mode = "auto" switches it on'
+)
+
+
+class StoriesToWrite(NamedTuple):
     name: str  # from the project's directory
     there: StoryList | None = None  # None: the file is still to be written
     copied: bytes | None = None  # from a file outside
@@ -82,7 +101,7 @@ class Stories(NamedTuple):
 @click.command()
 @click.option("--prd", type=FILE, help="Your story file; one outside this directory is copied.")
 @click.option(
-    "--agent", metavar="NAME", help="claude, codex, gemini, opencode, command or scripted."
+    "--agent", metavar="NAME", shell_complete=complete_agent, help=f"{', '.join(shipped_agents())}."
 )
 @click.option(
     "--yes", is_flag=True, help="Run the checks and create without asking; what exists stays."
@@ -100,8 +119,8 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
     before, _ = check_config(root, env=os.environ)
     stories = _stories(root, prd, before.config)
     detected = detect(root, directories=(own.parent / "stacks",) if own else ())
-    name, keys, why_capped = _chosen(root, agent, before)
-    output.emit_lines(_found(root, detected, name, why_capped))
+    choice = _choose_agent(root, agent, before)
+    output.emit_lines(_found(root, detected, choice))
     asking = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     is_new = overwrite or not (root / CONFIG_NAME).exists()
     trying = (yes or asking) and is_new and not no_run and bool(detected.checks)
@@ -110,20 +129,27 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
         output.emit_lines(["Nothing was written."])
         return
     if trying:
-        checks = tuple(_tried(root, detected.checks, before.config.checks.timeout))
+        checks = tuple(_try_checks(root, detected.checks, before.config.checks.timeout))
         detected = msgspec.structs.replace(detected, checks=checks)
-    boxed = ""
+    confined = _UNTRIED
+    if trying or (is_new and not detected.checks):
+        confined = _try_sandbox(root, detected)
     if is_new:
-        boxed, words = _tried_sandbox(root, detected) if trying or not detected.checks else _UNTRIED
-        output.emit_lines(_row("sandbox", words))
-    cap = COST_CAP_USD if why_capped else 0.0
-    command = _PLACEHOLDERS.get(name, ())
-    values = {"agent": name, "command": command, "keys": keys, "max_cost_usd": cap, "boxed": boxed}
+        output.emit_lines(_row("sandbox", confined.words))
+    values = {
+        "agent": choice.name,
+        "command": _PLACEHOLDERS.get(choice.name, ()),
+        "keys": choice.keys,
+        "max_cost_usd": COST_CAP_USD if choice.why_capped else 0.0,
+        "boxed": confined.mode,
+        "lane_lines": tuple(recipe_lines(lane_recipe(root))),
+    }
     planned = _planned(root, detected, stories, values)
     names = [it.name for it in planned if _settle(root, it, asking=asking, overwrite=overwrite)]
     if listed := stories.there:
         words = f"{stories.name}: {counted(listed.total, 'story')}, {listed.passed} passed"
-        words += "; these are still the sample, not yours" * (listed.get("SAMPLE-1") is not None)
+        if listed.get("SAMPLE-1") is not None:
+            words += "; these are still the sample, not yours"
         output.emit_lines(_row("kept", words))
     after, problems = check_config(root, env=os.environ)
     if CONFIG_NAME in names and (yes or asking) and not problems:
@@ -137,10 +163,10 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
     elif CONFIG_NAME not in names and after.config.stories.prd != stories.name:
         words = f'{CONFIG_NAME} names other stories; for these: stories.prd = "{stories.name}"'
         output.emit_lines(_row("note", words))
-    output.emit_lines(_next_steps(root, stories, name, names))
+    output.emit_lines(_next_steps(root, stories, choice.name, names))
 
 
-def _tried(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[Argv]:
+def _try_checks(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[Argv]:
     """Run each check once; those that can start are worth writing."""
 
     def tell(words: str) -> None:
@@ -154,8 +180,9 @@ def _tried(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[Argv]
             output.emit_lines(_row("", f"fix: {trouble.fix.partition(', or take')[0]}"))
         elif result is not None:
             took = format_duration(result.duration_s)
-            numbers = result.counts
-            passed, failed = (numbers.passed, numbers.failed) if numbers else (0, 0)
+            counts = result.counts
+            passed = counts.passed if counts else 0
+            failed = counts.failed if counts else 0
             if result.status is CheckStatus.FAILED:
                 more = f", {counted(failed, 'test')} failed" if failed else ""
                 output.emit_lines(_row("red", f"{command}, after {took}{more}", "red"))
@@ -165,54 +192,67 @@ def _tried(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[Argv]
                 output.emit_lines(_row("", words))
             else:
                 more = f", {counted(passed, 'test')} passed" if passed else ""
-                more += ", but there is no test yet" * (result.status is CheckStatus.NO_TESTS)
+                if result.status is CheckStatus.NO_TESTS:
+                    more += ", but there is no test yet"
                 output.emit_lines(_row("green", f"{command}, in {took}{more}", "green"))
             sys.stdout.flush()
             yield argv
     output.emit_lines([""])
 
 
-def _stories(root: Path, given: Path | None, config: Config) -> Stories:
+def _stories(root: Path, given: Path | None, config: Config) -> StoriesToWrite:
     """The list that was named or is there, validated; else the sample to be written."""
     try:
         path = given or story_file(Project(root), None, config)
     except InputError:
-        return Stories("prd.json")
+        return StoriesToWrite("prd.json")
     listed = load(path).list
     place = root / path
     is_outside = ".." in path.parts
     if place.is_relative_to(root) and not (given and is_outside):
-        return Stories(place.relative_to(root).as_posix(), listed)
+        return StoriesToWrite(place.relative_to(root).as_posix(), listed)
     if given is None:
-        return Stories(str(path), listed)
+        return StoriesToWrite(str(path), listed)
     name = "tasks.yaml" if path.suffix in YAML_SUFFIXES else "prd.json"
-    return Stories(name, copied=path.read_bytes())
+    return StoriesToWrite(name, copied=path.read_bytes())
 
 
-def _chosen(root: Path, wanted: str | None, loaded: LoadedConfig) -> tuple[str, Argv, str]:
-    """The agent asked for, else the one settings name, else the first that is installed; the keys
-    that are set for it; and where every token has its price, why we think so."""
+def _choose_agent(root: Path, wanted: str | None, loaded: LoadedConfig) -> ChosenAgent:
+    """The agent asked for, else the one settings name, else the first that is installed."""
     places = agent_directories(root)
     if wanted is not None:
-        known = {*AGENTS, *declared_names(places)}
+        known = known_agents(root)
         if wanted not in known:
-            listed = ", ".join(sorted(known))
-            raise UsageError(f"--agent: there is no agent {wanted[:40]!r}", f"One of: {listed}.")
+            listed = ", ".join(known)
+            step = f"One of: {listed}. `ralph docs agents` tells how to add another."
+            raise UsageError(f"--agent: there is no agent {wanted[:40]!r}", step)
     elif loaded.origins["agent.name"] != DEFAULT:
         wanted = loaded.config.agent.name
-    installed = (name for name in _LOOKED_FOR if find_program(name, os.environ, root))
-    name = wanted or next(installed, "claude")
-    possible = load_agent(name, directories=places).keys
-    keys = tuple(sorted(key for key in possible if os.environ.get(key)))
-    # opencode has no subscription of its own.
-    why_capped = f"{name} is paid by use" if name == "opencode" else ""
+    name = wanted or _first_installed(root)
+    agent = load_agent(name, directories=places)
+    keys = tuple(sorted(key for key in agent.keys if os.environ.get(key)))
+    why_capped = f"{name} is paid by use" if agent.paid_by_use else ""
     if keys:
         why_capped = f"{' and '.join(keys)} {'is' if len(keys) == 1 else 'are'} set"
-    return name, keys, why_capped
+    program = agent.it.program if isinstance(agent, DeclaredAgent) else ""
+    return ChosenAgent(name, program, keys, why_capped)
+
+
+def _first_installed(root: Path) -> str:
+    """The usual agent where it is here, else one this release was tested with, else any."""
+    usual = AgentSection().name
+
+    def rank(one: Declaration) -> tuple[bool, bool, str]:
+        return (one.name != usual, not one.tested, one.name)
+
+    for one in sorted(shipped_declarations(), key=rank):
+        if find_program(one.program, os.environ, root):
+            return one.name
+    return usual
 
 
 def _planned(
-    root: Path, detected: Detection, stories: Stories, values: Mapping[str, object]
+    root: Path, detected: Detection, stories: StoriesToWrite, values: Mapping[str, object]
 ) -> list[NewFile]:
     config = _rendered(CONFIG_NAME, checks=detected.checks, prd=stories.name, **values)
     documents = tuple(name for name in _DOCUMENTS if (root / name).is_file())
@@ -236,22 +276,23 @@ def _planned(
     return [*planned, NewFile(_GITIGNORE, ignoring(before))]
 
 
-def _tried_sandbox(root: Path, detected: Detection) -> tuple[str, str]:
-    """The mode that works here, empty for none, and why: the checks are run inside, once."""
+def _try_sandbox(root: Path, detected: Detection) -> Confinement:
+    """Whether a sandbox works here, and why: the checks are run inside, once."""
     try:
         box = working_box(Config(), Project(root), open_repository(root), os.environ)
     except RalphError as error:
         fix = f" ({error.next_step})" if error.next_step else ""
-        return "", f"none works here: {error.message}{fix}"
+        return Confinement("", f"none works here: {error.message}{fix}")
     until = time.monotonic() + _TRIED_S
     checks = [check_of(argv, _TRIED_S, box) for argv in detected.checks]
     results = run_checks(checks, root, stop=lambda: time.monotonic() >= until)
     red = [it.name for it in results if it.status is CheckStatus.FAILED]
     if red or len(results) < len(checks):
         which = red[0] if red else checks[len(results)].name
-        return "", f'not used: {which} is not green inside; try [sandbox] mode = "auto" later'
+        words = f'not used: {which} is not green inside; try [sandbox] mode = "auto" later'
+        return Confinement("", words)
     proven = ", and the checks are green inside" if checks else ""
-    return "auto", f"the agent, the checks and git's hooks are confined{proven}"
+    return Confinement("auto", f"the agent, the checks and git's hooks are confined{proven}")
 
 
 def ignoring(before: bytes) -> bytes:
@@ -285,7 +326,7 @@ def _rendered(name: str, **values: object) -> bytes:
     return environment.from_string(template.read_text("utf-8")).render(**values).encode()
 
 
-def _found(root: Path, detected: Detection, agent: str, why_capped: str) -> Iterator[str]:
+def _found(root: Path, detected: Detection, choice: ChosenAgent) -> Iterator[str]:
     def missing(program: str) -> bool:
         return find_program(program, os.environ, root) is None
 
@@ -299,10 +340,10 @@ def _found(root: Path, detected: Detection, agent: str, why_capped: str) -> Iter
     if not detected.checks:
         words = "none found: until ralph.toml names some, stories can only be `claimed`"
         yield from _row("checks", words)
-    absent = agent not in _PLACEHOLDERS and missing(agent)
-    yield from _row("agent", f"{agent}{', which is not on PATH yet' if absent else ''}")
-    if why_capped:
-        words = f"${COST_CAP_USD:.0f} a session (max_cost_usd), because {why_capped}"
+    is_absent = bool(choice.program) and missing(choice.program)
+    yield from _row("agent", f"{choice.name}{', which is not on PATH yet' if is_absent else ''}")
+    if choice.why_capped:
+        words = f"${COST_CAP_USD:.0f} a session (max_cost_usd), because {choice.why_capped}"
         yield from _row("limit", words)
     hints = [*detected.hints]
     try:
@@ -342,11 +383,16 @@ def _settle(root: Path, file: NewFile, *, asking: bool, overwrite: bool) -> bool
     return True
 
 
-def _next_steps(root: Path, stories: Stories, agent: str, written: list[str]) -> Iterator[str]:
+def _next_steps(
+    root: Path, stories: StoriesToWrite, agent: str, written: list[str]
+) -> Iterator[str]:
     steps = []
     if agent in _PLACEHOLDERS and CONFIG_NAME in written:
         steps.append(f"name your program in {CONFIG_NAME}: agent.command")
-    if stories.is_sample:
+    other = list_of_another_tool(root) if stories.is_sample else ""
+    if other:
+        steps.append(f"ralph plan {shlex.quote(other)}  makes stories of the list that is there")
+    elif stories.is_sample:
         steps.append(f'ralph stories add "…"  replaces the sample; or edit {stories.name}')
     if git_directory(root) is None:
         steps.append("git init              (ralph commits each story that passes)")
@@ -354,5 +400,7 @@ def _next_steps(root: Path, stories: Stories, agent: str, written: list[str]) ->
     if written:
         steps.append(f"git add {shlex.join(written)}\n     git commit -m 'Set up ralph'")
     steps += ["ralph run --dry-run   shows the plan and first prompt, spends nothing"]
+    if agent not in _PLACEHOLDERS:
+        steps += ["ralph run --probe     one tiny paid start, to see that it can work here"]
     steps += ["ralph run             runs it"]
     yield from ("", "Next:", *(f"  {number}. {step}" for number, step in enumerate(steps, 1)))

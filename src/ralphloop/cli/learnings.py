@@ -1,6 +1,5 @@
-"""What was learned here: `ralph learn`, `ralph learnings`, `ralph stats`."""
+"""`ralph learnings`: what was learned here, and what of it is kept."""
 
-import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,55 +9,25 @@ import click
 from msgspec.structs import replace
 
 from ralphloop.cli import output
-from ralphloop.cli.config import insist_on_person
-from ralphloop.cli.given import DefaultGroup, json_option
-from ralphloop.config.load import load_config
-from ralphloop.core.totals import cost_words
+from ralphloop.cli.learn import learn
+from ralphloop.cli.shared.agreement import insist_on_person
+from ralphloop.cli.shared.options import DefaultGroup, json_option
 from ralphloop.errors import InputError, UsageError
-from ralphloop.journal.lock import live_holder
 from ralphloop.learning import publish, store
 from ralphloop.learning.aggregate import id_of
 from ralphloop.learning.model import MAX_TEXT, EntryWord, NoteSource, Pattern, SharedEntry
-from ralphloop.learning.stats import Stats, gather
 from ralphloop.learning.wording import category_of, match_words, paths_in
-from ralphloop.night.look import reading
-from ralphloop.night.values import ended_words
 from ralphloop.project import Project, find_project
-from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted, one_line
 
 _NONE_YET = (
     "Nothing yet. `ralph stats` counts what was captured; patterns come out of several stories."
 )
-_FOLLOWS = "Published files follow at the end of the next run, or now: ralph learn --aggregate"
+_FOLLOWS = "Published files follow at the end of the next run, or now: ralph learnings update"
 _KEYS = "y yes   n never   s later   q quit"
 _Known = TypeVar("_Known", Pattern, SharedEntry)
 _as_json = json_option("All fields, as JSON.")
 _ids = click.argument("ids", nargs=-1, required=True, metavar="ID…")
-
-
-@click.command()
-@click.option("--aggregate", is_flag=True, help="Merge all learnings; write what is published.")
-def learn(aggregate: bool) -> None:
-    """Aggregate the learnings of this project."""
-    if not aggregate:
-        raise UsageError("say --aggregate", "ralph learn --help")
-    project = find_project()
-    now = time.time()
-    config = load_config(project.root, env=os.environ).config
-    index = store.rebuild(project, now=now)
-    published = sum(pattern.is_published for pattern in index.patterns)
-    patterns = counted(len(index.patterns), "pattern")
-    lines = [f"{counted(index.learnings, 'learning')}, {patterns}, {published} to publish"]
-    lines += [f"left out: {problem}" for problem in index.problems]
-    if live_holder(project.directory, now) is not None:
-        lines += ["a run is going on; what it learned is published when it ends"]
-    else:
-        asked = bool(published)
-        there = publish.goal(project.root, config.learning, config.agent.name, asked=asked)
-        done = publish.publish(project, index, there, now=now)
-        lines += done or ["what is published is up to date"]
-    output.emit_lines(map(output.safe, lines))
 
 
 @click.group(cls=DefaultGroup)
@@ -182,7 +151,7 @@ def edit(wanted: str, text: str) -> None:
 def undo(ids: tuple[str, ...]) -> None:
     """Take your last word about these back."""
     project = _person()
-    known = store.load_entries(project)[0]
+    known = store.load_entries(project).entries
     now = store.moment(time.time())
     made = []
     for wanted in ids:
@@ -210,7 +179,7 @@ def _worded(text: str, step: str) -> str:
 
 def _put(project: Project, found: list[Pattern], word: EntryWord, text: str = "") -> None:
     """What a person decided, in better words where there is a text."""
-    known = store.load_entries(project)[0]
+    known = store.load_entries(project).entries
     now = store.moment(time.time())
     made = []
     for one in found:
@@ -252,8 +221,13 @@ def _print(patterns: Sequence[Pattern], as_json: bool, none: str) -> None:
         output.emit_json(patterns)
         return
     for one in patterns:
-        styles = ["green"] * one.is_published + ["yellow"] * one.waits
-        standing = output.paint(f"{one.standing:<11}", *styles)
+        styles = []
+        if one.is_published:
+            styles.append("green")
+        if one.waits:
+            styles.append("yellow")
+        word = "old" if one.is_old else one.standing
+        standing = output.paint(f"{word:<11}", *styles)
         row = f"{one.id}  {standing}  {one.category:<10} {counted(one.story_count, 'story'):>9}"
         indent = len(one.id) + 37  # of what wraps on a terminal; a pipe has whole lines
         on_screen = output.wrapped(one.sentence, indent=indent) if sys.stdout.isatty() else []
@@ -278,66 +252,4 @@ def _details(one: Pattern) -> Iterator[str]:
         yield f"    {output.safe(line)}"
 
 
-@click.command()
-@json_option("All numbers as JSON.")
-@click.option("--prd-metrics", is_flag=True, help="The four success metrics with their targets.")
-def stats(as_json: bool, prd_metrics: bool) -> None:
-    """Runs, stories, money, tokens, failures, and what learning costs and brings."""
-    project = find_project()
-    config = load_config(project.root, env=os.environ).config
-    with reading(project) as journal:
-        found = gather(project, journal, config.learning)
-    if not prd_metrics:
-        output.show(_stat_lines(found), found, as_json=as_json)
-        return
-    tokens = found.effect.tokens
-    tokens_words = found.effect.sentence
-    if tokens is not None:
-        shares = (tokens.low, tokens.change, tokens.high)
-        low, change, high = (f"{it:+.0%}".replace("%", " %") for it in shares)
-        tokens_words = f"{change} (95 %: {low} to {high})"
-    prevented = f"{found.runaways_prevented} of {found.runaways}"
-    skills = [", ".join(found.skills)] if found.skills else []
-    rate = found.stories_captured / max(1, found.stories_ended)
-    captured = f"{rate:.0%} ({found.stories_captured} of {counted(found.stories_ended, 'story')})"
-    metrics = (
-        ("runaway loops prevented", prevented if found.runaways else "none began", "100 %"),
-        ("learnings captured", captured if found.stories_ended else "-", "80 %"),
-        ("skills generated", ": ".join([str(len(found.skills)), *skills]), "3"),
-        ("token change", tokens_words, "10 % fewer"),
-    )
-    lines = (f"{name:<24} {value}  [target: {target}]" for name, value, target in metrics)
-    output.show(lines, found, as_json=as_json)
-
-
-def _stat_lines(found: Stats) -> Iterator[str]:
-    if found.simulated:
-        yield "simulation   a script played the agent, no model was asked"
-    yield f"runs         {found.runs}, {found.runs_complete} complete"
-    yield f"stories      {_listed(found.stories) or 'none yet'}"
-    yield f"iterations   {found.iterations}, in {format_duration(found.active_s)}" + (
-        f" with {format_duration(found.waited_s)} of waiting" if found.waited_s else ""
-    )
-    passed = found.stories.get("passed", 0)
-    known = passed and not found.unpriced
-    each = f", ${found.cost_usd / passed:.2f} a passed story" if known else ""
-    estimated = " (partly estimated)" if found.cost_estimated else ""
-    yield f"cost         {cost_words(found.cost_usd, found.unpriced)}{estimated}{each}"
-    each = f", {found.tokens // passed:,} a passed story" if passed else ""
-    yield f"tokens       {found.tokens:,}{each}"
-    yield f"failures     {_listed(found.failures) or 'none'}"
-    yield (
-        f"learned      {counted(found.learnings, 'learning')}, patterns:"
-        f" {_listed(found.patterns) or 'none yet'}; {counted(len(found.skills), 'skill')}"
-    )
-    average = found.prompt_tokens // max(1, found.prompts)
-    yield (
-        f"carrying     {average:,} tokens a prompt on average, at most"
-        f" {found.prompt_tokens_most:,} of {found.prompt_budget:,},"
-        f" in {counted(found.prompts, 'prompt')}"
-    )
-    yield f"effect       {found.effect.sentence}"
-
-
-def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {ended_words(word)}" for word, count in counts.items())
+learnings.add_command(learn, "update")

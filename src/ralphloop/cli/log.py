@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ralphloop.cli import output
+from ralphloop.cli.shared.options import complete_run, complete_story
 from ralphloop.core.events import AgentStep
 from ralphloop.core.model import CheckStatus, ExitDecision
 from ralphloop.core.planning import ended
 from ralphloop.core.totals import spent_words
-from ralphloop.errors import InputError, UsageError
+from ralphloop.errors import InputError, NothingRan, UsageError
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.night.look import config_of, find_run, holder_of, reading
 from ralphloop.night.values import ended_words
@@ -43,9 +44,20 @@ _MOST_OUTPUT = 20  # lines of a failed check
 
 @click.command()
 @click.option("-f", "--follow", is_flag=True, help="Go on showing until the run ends.")
-@click.option("--story", metavar="ID", help="Only the iterations on this story.")
+@click.option(
+    "--story",
+    metavar="ID",
+    shell_complete=complete_story,
+    help="Only the iterations on this story.",
+)
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
-@click.option("--run", "run_id", metavar="RUN", help="Of this run; default: the newest.")
+@click.option(
+    "--run",
+    "run_id",
+    metavar="RUN",
+    shell_complete=complete_run,
+    help="Of this run; default: the newest.",
+)
 @click.option("--raw", is_flag=True, help="Byte for byte, whatever a terminal makes of it.")
 @click.option("--yes", is_flag=True, help="With --raw: on a terminal, too.")
 @click.option("--prompt", is_flag=True, help="What the agent was told, instead of what it said.")
@@ -70,8 +82,7 @@ def log(
     with reading(project) as journal:
         run = find_run(journal, run_id)
         if run is None:
-            output.emit_lines(["Nothing was run here yet."])
-            return
+            raise NothingRan
         part = "prompt.md" if prompt else "log.stderr" if stderr else "log"
         reader = _LogReader(project, journal, run, story, part, raw, follow)
         wanted = reader.wanted(iteration)
@@ -132,7 +143,11 @@ class _LogReader:
                     sys.stdout.flush()
                 time.sleep(_STEP_S)
         run = self.journal.find_run(self.run.id) or self.run
-        words = f"ended: {ended(run.decision, run.reason)}" if run.decision else "does not go on."
+        words = (
+            f"ended: {ended(run.decision, run.reason, run.used_up)}"
+            if run.decision
+            else "does not go on."
+        )
         output.emit_lines(output.row("run", f"{run.id} {words}", "bold"))
 
     def show(self, record: IterationRecord) -> None:
@@ -231,7 +246,8 @@ def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
         word = "passed" if verdict.passed else "not passed"
         yield from output.row("", f"story {word}: {'; '.join(verdict.reasons)}", width=2)
     if record.decision != ExitDecision.CONTINUE:
-        words = f"the run ended: {ended(record.decision, '; '.join(reasons))}"
+        limit = record.record.decision.limit
+        words = f"the run ended: {ended(record.decision, '; '.join(reasons), limit)}"
         yield from output.row("", words, width=2)
 
 

@@ -3,28 +3,24 @@
 The keys of `--json` are a contract (docs/reference/commands.md): they are only ever added to.
 """
 
+import os
 from collections.abc import Iterator
 
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.given import json_option
+from ralphloop.cli.shared.errands import errand_data
+from ralphloop.cli.shared.options import json_option
+from ralphloop.config.load import check_config
 from ralphloop.core.model import Circuit
 from ralphloop.core.planning import ended
 from ralphloop.core.policy import limit_words, named
 from ralphloop.core.run_state import Standing
-from ralphloop.core.totals import TOKENS, cost_words, money
+from ralphloop.core.totals import TOKENS, UNKNOWN, cost_words, money
 from ralphloop.journal.records import JsonValues
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
 from ralphloop.night.look import doubted, look, reading
-from ralphloop.night.values import (
-    ErrandLook,
-    Night,
-    State,
-    ended_words,
-    next_steps,
-    open_words,
-)
+from ralphloop.night.values import Night, State, ended_words, next_steps, open_words
 from ralphloop.project import find_project
 from ralphloop.stories.names import label
 from ralphloop.text.durations import clock_time, elapsed, format_duration, iso
@@ -41,17 +37,18 @@ _MOST_REASONS = 4
 def status(as_json: bool) -> None:
     """Show how the run stands: stories, cost, circuit, last decision, next step."""
     night = look(find_project())
-    output.show(_lines(night), lambda: status_data(night), as_json=as_json)
+    output.show(status_lines(night), lambda: status_data(night), as_json=as_json)
 
 
-def _lines(night: Night) -> Iterator[str]:
+def status_lines(night: Night) -> Iterator[str]:
+    """How the run stands, for people."""
     pausing = night.state is State.PAUSED and night.working
     word = "pausing" if pausing else str(night.state)
     yield from output.row(word, _headline(night), "bold", _COLOURS.get(night.state, "yellow"))
     yield from _current(night)
     yield from _stories(night)
     for errand in night.errands:
-        yield from output.row("errand", errand.words(night.now))
+        yield from output.row("one-off task", errand.words(night.now))
     if night.book and night.book.ended and not night.is_live:
         yield from output.row("landed", night.book.ended)
     if night.run is not None:
@@ -65,13 +62,7 @@ def _lines(night: Night) -> Iterator[str]:
     found += [f"{counted(limits.max_attempts, 'attempt')} a story"] if limits.max_attempts else []
     found += [f"{counted(hour, 'start')} an hour"] if hour else []
     yield from output.row("limits", ", ".join(found) or "none")
-    state = night.circuit
-    policy = night.policy
-    counts = f"no progress {against(state.no_progress, policy.no_progress_threshold)}"
-    counts += f"; same error {against(state.same_error, policy.same_error_threshold)}"
-    reason = f": {state.reason}" if state.reason and state.circuit is not Circuit.CLOSED else ""
-    words = f"{state.circuit}{reason} ({counts})"
-    yield from output.row("circuit", words, output.CIRCUIT[state.circuit])
+    yield from _circuit(night)
     if last := night.last:
         verdict = last.record.verdict
         story = f", {label(last.story)}" if last.story else ""
@@ -84,22 +75,20 @@ def _lines(night: Night) -> Iterator[str]:
     if not night.is_live and (why := doubted(night.project)):
         words = f"is {why}: it is shown and not believed; `ralph trust --journal`"
         yield from output.row("journal", words, "yellow")
+    if not night.is_live:
+        yield from _wrong_settings(night)
     for step in next_steps(night):
         yield from output.row("next", str(step), "bold")
 
 
-def errand_data(errand: ErrandLook) -> JsonValues:
-    """What `--json` says of something that was given in words."""
-    look = errand.look
-    return {
-        **output.picked(look.story, "id", "title"),
-        "run": errand.run.id,
-        "state": look.standing,
-        "grade": look.grade or None,
-        "reason": look.state.reason or None,
-        "ended_at": errand.run.ended_at,
-        "can_continue": errand.can_continue,
-    }
+def _wrong_settings(night: Night) -> Iterator[str]:
+    """Why the settings would keep the next run from starting, the first few."""
+    problems = check_config(night.project.root, env=os.environ).problems
+    for problem in problems[:_MOST_WARNINGS]:
+        yield from output.row("settings", f"{problem.place}: {problem.message}", "red")
+    if problems:
+        words = "no run starts before this is corrected; `ralph config validate` lists everything"
+        yield from output.row("", words)
 
 
 def _headline(night: Night) -> str:
@@ -120,7 +109,7 @@ def _headline(night: Night) -> str:
         waits = ""
         if night.state is State.PAUSED:
             after = " after this iteration" if night.working else ""
-            waits = f": {night.session.desk.paused or (wait.reason if wait else '')}{after}"
+            waits = f": {night.session.overrides.paused or (wait.reason if wait else '')}{after}"
         elif night.state is State.WAITING and wait:
             until = f"{format_duration(night.wait_s)}, at {clock_time(wait.until, night.now)}"
             waits = f": goes on in {until}: {wait.reason}"
@@ -130,7 +119,7 @@ def _headline(night: Night) -> str:
         return f"run {run.id}: its process ended {ago} ago without a word; nothing is lost"
     if night.open_again:
         return f"run {run.id}, {ago} ago: all was done then; {open_words(night.open_since)} now"
-    words = ended(run.decision or run.status, run.reason)
+    words = ended(run.decision or run.status, run.reason, run.used_up)
     more = f"; {open_words(night.open_since)}" if night.open_since else ""
     return f"run {run.id}, {ago} ago: {words}{more}"
 
@@ -182,7 +171,9 @@ def _spent(night: Night) -> Iterator[str]:
         yield from output.row("quota", night.quota)
     cached = totals.cache_read_tokens + totals.cache_write_tokens
     parts = f"{totals.input_tokens:,} in, {totals.output_tokens:,} out, {cached:,} cache"
-    tokens = f"{totals.total_tokens:,} ({parts})" if totals.total_tokens else "none reported"
+    tokens = f"{totals.total_tokens:,} ({parts})" if totals.total_tokens else UNKNOWN
+    if not totals.starts:
+        tokens = "none"
     if limits.max_tokens:
         tokens += f"; {totals.fresh_tokens:,} of {limits.max_tokens:,} without cache reads"
     yield from output.row("tokens", tokens)
@@ -190,6 +181,20 @@ def _spent(night: Night) -> Iterator[str]:
     end += f", until {clock_time(limits.ends_at, night.now)}" if limits.ends_at else ""
     waited = f", {format_duration(totals.waited_s)} of it waiting" if totals.waited_s >= 1 else ""
     yield from output.row("time", f"{format_duration(night.active_s)}{end}{waited}")
+
+
+def _circuit(night: Night) -> Iterator[str]:
+    """How near the circuit is to opening; where all is well there is nothing to say."""
+    state = night.circuit
+    policy = night.policy
+    is_closed = state.circuit is Circuit.CLOSED
+    if is_closed and not state.no_progress and not state.same_error:
+        return
+    counts = f"no progress {against(state.no_progress, policy.no_progress_threshold)}"
+    counts += f"; same error {against(state.same_error, policy.same_error_threshold)}"
+    reason = f": {state.reason}" if state.reason else ""
+    words = counts if is_closed else f"{state.circuit}{reason} ({counts})"
+    yield from output.row("circuit", words, output.CIRCUIT[state.circuit])
 
 
 def status_data(night: Night) -> JsonValues:
@@ -225,7 +230,7 @@ def status_data(night: Night) -> JsonValues:
         "holder": holder and output.picked(holder, "run", "mode", "pid", "host", "since"),
         "waiting": wait
         and {**output.picked(wait, "kind", "reason", "until"), "seconds": night.wait_s},
-        "paused": night.session.desk.paused or None,
+        "paused": night.session.overrides.paused or None,
         "current": current
         and {
             "iteration": current.n,
@@ -245,6 +250,8 @@ def status_data(night: Night) -> JsonValues:
             "passed": stories.passed if stories else 0,
             **{str(it): night.count(it) for it in Standing if it is not Standing.PASSED},
             "grades": night.grades,
+            "unreviewed": [look.story.id for look in night.unreviewed],
+            "proof": {look.story.id: look.state.reason for look in night.stories if look.grade},
         },
         **output.picked(totals, "cost_usd", "cost_estimated"),
         "cost_known": not totals.unpriced,
@@ -255,7 +262,7 @@ def status_data(night: Night) -> JsonValues:
         },
         "quota": [
             output.picked(window, "agent", "kind", "used", "resets_at")
-            for window in night.session.state.quota
+            for window in night.session.state.usage_windows
         ],
         "limits": {
             **named(night.limits),

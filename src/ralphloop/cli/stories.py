@@ -7,32 +7,41 @@ that goes on takes the list from disk, so a story added now is part of the night
 import json
 import sys
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 import click
 import msgspec
 
 from ralphloop.cli import output
-from ralphloop.cli.status import errand_data
+from ralphloop.cli.shared.errands import errand_data
+from ralphloop.cli.shared.options import complete_story, json_option
+from ralphloop.cli.shared.proposed_stories import (
+    accept_proposal,
+    open_proposals,
+    proposal_called,
+    shown_proposal,
+)
+from ralphloop.cli.shared.steering import refuse_agent
+from ralphloop.cli.shared.story_schema import schema_text
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import StoryList
+from ralphloop.core.proposals import LONGEST_PROPOSAL, ProposalStanding
 from ralphloop.core.run_state import Standing
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import ExitCode, InputError, UsageError
+from ralphloop.loop.proposing import decide
+from ralphloop.loop.proposing import drop as drop_proposal
 from ralphloop.night.look import Position, arranged, config_of, look_at_list, story_file
 from ralphloop.night.values import Night
-from ralphloop.project import find_project, relative
-from ralphloop.stories import shapes
+from ralphloop.project import Project, find_project, relative
+from ralphloop.stories.adding import add_story
 from ralphloop.stories.documents import Entry
 from ralphloop.stories.lint import as_lines, remarks
-from ralphloop.stories.names import label, next_id
-from ralphloop.stories.sample import is_sample
+from ralphloop.stories.names import label
 from ralphloop.stories.shapes import Listing
 from ralphloop.stories.source import load, position, rearrange, story_text
-from ralphloop.text.plain import counted
+from ralphloop.text.plain import counted, one_line
 
-SCHEMA_NAME = "prd.schema.json"
 _COLOURS = {Standing.PASSED: "green", Standing.OPEN: "dim"}  # the others are yellow
 _MARKS = {Standing.PASSED: "ok", Standing.BLOCKED: "?"}
 _INDENT = 5
@@ -50,17 +59,9 @@ def stories(ctx: click.Context, as_json: bool) -> None:
     """List the stories: order and reason, state, grade, attempts, cost.  Or edit the list."""
     if ctx.invoked_subcommand is not None:
         return
-    night = look_at_list(find_project())
+    night = look_at_stories(find_project())
     found = night.story_list
     errands = night.errands
-    if found is None and not errands and night.stories_problem:
-        if night.run is None:
-            _file()  # says it itself where the list may not be opened
-        step = "`ralph init` makes a story list; `ralph doctor` checks one."
-        raise InputError(night.stories_problem, step)
-    if found is None and not errands:
-        words = "the last run was a plain loop without stories"
-        raise InputError(words, "`ralph status` shows how it stands.")
     listed = list(arranged(found, night.session.stories)) if found else []
     data: dict[str, object] = {"v": 1, "source": None, "total": 0, "passed": 0}
     data |= output.picked(found, "source", "total", "passed") if found else {}
@@ -72,19 +73,41 @@ def stories(ctx: click.Context, as_json: bool) -> None:
             "state": placed.look.standing,
             "grade": placed.look.grade or None,
             "attempts": placed.look.failed,
-            **output.picked(placed.look.state, "iterations", "cost_usd"),
-            "cost_known": not placed.look.state.unpriced,
+            **output.picked(placed.look.state.totals, "iterations", "cost_usd"),
+            "cost_known": not placed.look.state.totals.unpriced,
             "reason": placed.look.state.reason or None,
             "depends_on": placed.look.story.depends_on,
-            "saved_ref": placed.look.state.saved_ref or None,
+            "saved_ref": placed.look.state.base.saved_ref or None,
             "bring_back": placed.look.bring_back or None,
         }
         for placed in listed
     ]
     data["errands"] = [errand_data(errand) for errand in errands]
-    lines = list(_as_lines(found, listed, night.project.root)) if found else []
-    lines += _beside(night)
-    output.show(lines, data, as_json=as_json)
+    output.show(story_lines(night), data, as_json=as_json)
+
+
+def look_at_stories(project: Project) -> Night:
+    """The list as it stands; raises where there is none to show."""
+    night = look_at_list(project)
+    has_none = night.story_list is None and not night.errands
+    if has_none and night.stories_problem:
+        if night.run is None:
+            # It says so itself where the list may not be opened.
+            story_file(project, None, config_of(project, None))
+        step = "Correct it; `ralph doctor` checks it, and `ralph stories add` adds a story."
+        raise InputError(night.stories_problem, step)
+    if has_none:
+        words = "the last run was a plain loop without stories"
+        raise InputError(words, "`ralph status` shows how it stands.")
+    return night
+
+
+def story_lines(night: Night) -> Iterator[str]:
+    """Order, reason and state of every story, for people."""
+    if night.story_list is not None:
+        listed = list(arranged(night.story_list, night.session.stories))
+        yield from _as_lines(night.story_list, listed, night.project.root)
+    yield from _beside(night)
 
 
 def _beside(night: Night) -> Iterator[str]:
@@ -105,6 +128,7 @@ def _as_lines(story_list: StoryList, listed: list[Position], root: Path) -> Iter
     for placed in listed:
         seen = placed.look
         state = placed.look.state
+        paid = state.totals
         mark = str(placed.position or _MARKS.get(seen.standing, "-"))
         name = f"{label(seen.story.id)}: {seen.story.title}"
         colour = _COLOURS.get(seen.standing, "yellow")
@@ -114,9 +138,9 @@ def _as_lines(story_list: StoryList, listed: list[Position], root: Path) -> Iter
         yield from output.row(f"{mark:>3}", name, colour, width=_INDENT)
         parts = [
             f"{seen.standing} ({seen.grade})" if seen.grade else str(seen.standing),
-            counted(state.iterations, "iteration") if state.iterations else "",
+            counted(paid.iterations, "iteration") if paid.iterations else "",
             counted(seen.failed, "failed attempt") if seen.failed else "",
-            spent_words(state.cost_usd, state.unpriced) if state.cost_usd or state.unpriced else "",
+            spent_words(paid.cost_usd, paid.unpriced) if paid.cost_usd or paid.unpriced else "",
         ]
         if seen.standing in (Standing.BLOCKED, Standing.SET_ASIDE):
             parts[0] = ""  # the reason says it
@@ -127,7 +151,9 @@ def _as_lines(story_list: StoryList, listed: list[Position], root: Path) -> Iter
             yield from output.row("", f"its work is kept: `{seen.bring_back}`", width=_INDENT)
     total = f"{story_list.passed} of {counted(story_list.total, 'story')} passed"
     states = [placed.look.state for placed in listed]
-    spent = spent_words(sum(s.cost_usd for s in states), sum(s.unpriced for s in states))
+    spent = spent_words(
+        sum(s.totals.cost_usd for s in states), sum(s.totals.unpriced for s in states)
+    )
     yield ""
     yield f"{total}, {spent}, from {relative(Path(story_list.source), root)}"
 
@@ -156,38 +182,98 @@ def add(
     \b
     ralph stories add "Greet in French" -c '`greet --lang fr` prints Bonjour'
     """
-    made: list[str] = []
-
-    def arranged(now: list[int | Entry], listing: Listing) -> list[int | Entry]:
-        if is_sample(listing):
-            now = []
-            listing = msgspec.structs.replace(listing, entries=[])
-        story = name or next_id([shapes.identity(raw) or "" for raw in listing.entries])
-        fields = {
-            "id": story,
+    path = _file()
+    made = add_story(
+        path,
+        {
+            "id": name,
             "title": " ".join(title),
             "description": description,
             "acceptanceCriteria": list(criteria),
             "priority": int(priority) if priority and priority.is_integer() else priority,
             "dependsOn": list(depends_on),
             "verify": verify,
-        }
-        made[:] = [story]
-        entry = {key: value for key, value in fields.items() if value not in ("", [], None)}
-        at = len(now) if after is None else position(listing, after) + 1
-        return [*now[:at], entry | {"passes": False}, *now[at:]]
-
-    path = _file()
-    rearrange(path, arranged)
-    _tell(path, made[0], "added to")
+        },
+        after=after,
+    )
+    _tell(path, made, "added to")
 
 
 @stories.command()
-@click.argument("story")
+@json_option("One object with all that are open.")
+def proposed(as_json: bool) -> None:
+    """List what agents found on the way, and what else was proposed: stories of nobody yet."""
+    found = open_proposals(find_project())
+    data = {"v": 1, "proposals": [msgspec.to_builtins(one) for one in found]}
+    lines = [line for one in found for line in shown_proposal(one)]
+    lines += ["`ralph stories accept F-1 -c …` makes it a story, `ralph stories drop F-1` drops it"]
+    output.show(lines if found else ["Nothing is proposed."], data, as_json=as_json)
+
+
+@stories.command()
+@click.argument("proposal")
+@click.option("--criterion", "-c", "criteria", multiple=True, help="What will be seen. Repeatable.")
+@click.option("--title", default="", help="Its title; by default its first sentence.")
+@click.option("--plan", "planned", is_flag=True, help="Let `ralph plan` make stories of it.")
+@click.option("--yes", is_flag=True, help="With --plan: write without asking.")
+@click.pass_context
+def accept(
+    ctx: click.Context,
+    proposal: str,
+    criteria: tuple[str, ...],
+    title: str,
+    planned: bool,
+    yes: bool,
+) -> None:
+    """Make a proposed story one of the list; asks what will be seen when it is done."""
+    project = find_project()
+    refuse_agent(project, "stories accept")
+    one = proposal_called(project, proposal)
+    if planned:
+        from ralphloop.cli.plan import plan
+
+        before = set(_ids())
+        # With where it comes from, so that words an agent wrote are never taken for a file's name.
+        ctx.invoke(plan, words=(f"{one.text}\n\n({one.provenance})",), yes=yes)
+        added = [name for name in _ids() if name not in before]
+        if added:
+            standing = ProposalStanding.ACCEPTED
+            decide(project, msgspec.structs.replace(one, standing=standing, became=added[0]))
+        else:
+            output.emit_lines([f"{one.id} goes on waiting: nothing was added."])
+        return
+    made = accept_proposal(project, one, criteria, title)
+    _tell(_file(), made, "added to")
+
+
+@stories.command()
+@click.argument("proposal")
+def drop(proposal: str) -> str:
+    """Drop a proposed story; the same words are not proposed again."""
+    project = find_project()
+    refuse_agent(project, "stories drop")
+    one = proposal_called(project, proposal)
+    drop_proposal(project, one)
+    return f"{one.id} was dropped."
+
+
+@stories.command()
+@click.argument("story", shell_complete=complete_story)
 def edit(story: str) -> None:
-    """Change a story in your editor, as JSON; what cannot be read is refused."""
+    """Change a story in your editor, as JSON, or the words of a proposed one."""
     if not sys.stdin.isatty():
         raise UsageError("an editor needs a terminal", "Edit the file, or use ralph stories add.")
+    project = find_project()
+    waiting = next((one for one in open_proposals(project) if one.id == story), None)
+    if waiting is not None:
+        words = click.edit(waiting.text)
+        if words is None or not words.strip():
+            output.emit_lines(["Nothing was changed."])
+            return
+        text = one_line(words, LONGEST_PROPOSAL)
+        decide(project, msgspec.structs.replace(waiting, text=text))
+        output.emit_lines([f"{story} was changed."])
+        return
     path = _file()
     listing = story_text(path).listing
     before = listing.entries[position(listing, story)]
@@ -209,7 +295,7 @@ def edit(story: str) -> None:
 
 
 @stories.command()
-@click.argument("story")
+@click.argument("story", shell_complete=complete_story)
 @click.option("--before", help="Stand before this story.")
 @click.option("--after", help="Stand behind this story.")
 def move(story: str, before: str | None, after: str | None) -> None:
@@ -221,8 +307,11 @@ def move(story: str, before: str | None, after: str | None) -> None:
         here = position(listing, story)
         there = position(listing, before or after or "")
         rest = [one for one in now if one != here]
-        at = rest.index(there) if there != here else here
-        at += after is not None and there != here
+        if there == here:
+            return now
+        at = rest.index(there)
+        if after is not None:
+            at += 1
         return [*rest[:at], here, *rest[at:]]
 
     path = _file()
@@ -231,7 +320,7 @@ def move(story: str, before: str | None, after: str | None) -> None:
 
 
 @stories.command()
-@click.argument("story")
+@click.argument("story", shell_complete=complete_story)
 def rm(story: str) -> None:
     """Remove a story from the list; what it changed stays."""
     path = _file()
@@ -263,8 +352,12 @@ def schema() -> None:
     output.emit_lines([schema_text().rstrip()])
 
 
-def schema_text() -> str:
-    return files("ralphloop.stories").joinpath(f"data/{SCHEMA_NAME}").read_text(encoding="utf-8")
+def _ids() -> list[str]:
+    """The stories of the list as it is; none where there is no list yet."""
+    try:
+        return [story.id for story in load(_file()).list.stories]
+    except InputError:
+        return []
 
 
 def _tell(path: Path, story: str, how: str) -> None:

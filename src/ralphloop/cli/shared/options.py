@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
+from ralphloop.config.known_agents import known_agents, shipped_agents
+from ralphloop.errors import RalphError
+from ralphloop.project import find_project
 from ralphloop.text.durations import parse_duration
 
 Pairs = Sequence[tuple[str, str]]
@@ -72,8 +76,56 @@ def pairs_option(flag: str, words: str) -> Callable[[Command], Command]:
     return click.option(flag, "settings", multiple=True, type=_pair, metavar=name, help=told)
 
 
+def complete_agent(
+    _ctx: click.Context, _param: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    """The names of agents that begin with what was typed."""
+    try:
+        names = known_agents(find_project().root)
+    except (OSError, RalphError):
+        names = shipped_agents()
+    return [CompletionItem(name) for name in names if name.startswith(typed)]
+
+
+def complete_story(
+    _ctx: click.Context, _param: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    """Ids of stories that begin with what was typed, in any case."""
+    from ralphloop.night.look import look_at_list
+
+    try:
+        found = look_at_list(find_project()).stories
+    except (OSError, RalphError):
+        return []
+    begun = typed.casefold()
+    return [
+        CompletionItem(it.story.id, help=it.story.title)
+        for it in found
+        if it.story.id.casefold().startswith(begun)
+    ]
+
+
+def complete_run(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """The newest runs that begin with what was typed."""
+    from ralphloop.night.look import reading
+
+    try:
+        with reading(find_project()) as journal:
+            found = journal.runs()
+    except (OSError, RalphError):
+        return []
+    return [CompletionItem(it.id, help=it.status) for it in found if it.id.startswith(typed)]
+
+
+def complete_story_or_run(
+    ctx: click.Context, param: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    return [*complete_story(ctx, param, typed), *complete_run(ctx, param, typed)]
+
+
 class DefaultGroup(click.Group):
     """A group that does the first of its commands, which looks, where nothing else is said."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, args or [next(iter(self.commands))])
+        is_asked = bool(args) or ctx.resilient_parsing  # who completes has not said all yet
+        return super().parse_args(ctx, args if is_asked else [next(iter(self.commands))])
