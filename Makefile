@@ -69,6 +69,10 @@ without: $(READY) bytecode ## The tests that bubblewrap, tmux, gh, npm or a brow
 cheats: $(READY) bytecode ## Agents that cheat, in some two hundred ways, and their honest twins (ten minutes)
 	$(BIN)/python -m pytest tests/proof -n $(WORKERS)
 
+.PHONY: slow
+slow: $(READY) bytecode ## The whole tables of which `make test` tries a few, and long simulations (an hour)
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+
 fix: $(READY) ## Format and repair what ruff can repair
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -84,13 +88,14 @@ lock: ## Pin the newest allowed dependencies again, with hashes
 	$(VENV)-lock/bin/python -m pip install --quiet pip-tools
 	$(VENV)-lock/bin/pip-compile $(LOCK) -o requirements.txt pyproject.toml
 	$(VENV)-lock/bin/pip-compile $(LOCK) -c requirements.txt --extra dev -o requirements-dev.txt pyproject.toml
+	$(VENV)-lock/bin/pip-compile $(LOCK) -o requirements-docs.txt requirements-docs.in
 	rm -rf $(VENV)-lock
 
 LOCK := --quiet --upgrade --generate-hashes --strip-extras --allow-unsafe --no-header --no-annotate \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) $(VENV)-lock .e2e-cache build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lock $(VENV)-docs .e2e-cache build dist site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 .PHONY: e2e e2e-all
 RUNNERS := jest-27 jest-30 mocha-10 mocha-12 vitest-1 vitest-4
@@ -99,9 +104,20 @@ e2e: $(READY) bytecode ## Whole runs with the real claude and codex against a sc
 	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex $(RUNNERS)
 	$(BIN)/python -m pytest tests/e2e -n $(WORKERS) -m "not e2e_all" $(AGAIN) tests/e2e -m "not e2e_all"; }
 
-e2e-all: $(READY) bytecode ## The same, and the slow starters gemini and opencode
-	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex gemini opencode $(RUNNERS)
+.PHONY: fleet
+fleet: $(READY) bytecode ## A real Temporal server, workers, and everything that can break in a night with them
+	$(BIN)/python -m pytest tests/e2e/test_fleet.py tests/fleet -n 2 $(AGAIN) tests/e2e/test_fleet.py tests/fleet; }
+
+OTHERS := gemini opencode qwen copilot droid cline cn goose aider openhands
+
+e2e-all: $(READY) bytecode ## The same, and every other CLI that is shipped as data (needs Python 3.12 besides)
+	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex $(OTHERS) $(RUNNERS) || echo "what is not installed will fail below"
 	$(BIN)/python -m pytest tests/e2e -n 2
+
+.PHONY: nights
+nights: $(READY) bytecode ## Scripted nights with ours and other supervisors (needs npm; NIGHTS="--short", clones in peers/)
+	$(BIN)/python -m tests.e2e.clis claude
+	$(BIN)/python -m benchmarks.nights $(NIGHTS)
 
 .PHONY: guarantees
 
@@ -138,3 +154,19 @@ fuzz: $(READY) bytecode ## Mutate what others write for up to ten minutes; what 
 
 size: $(READY) ## Tokens, functions and parallel assignments of each room against the last tag (BASE=REV); fails nothing
 	@$(BIN)/python benchmarks/size.py $(if $(BASE),--base $(BASE))
+
+.PHONY: docs pictures
+DOCS := $(VENV)-docs
+
+$(DOCS)/.ready: requirements-docs.txt
+	@test -n "$(PYTHON)" || { echo "Needs Python 3.11 or newer with venv; set PYTHON=/path/to/python3." >&2; exit 1; }
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.txt
+	@touch $@
+
+docs: $(DOCS)/.ready ## The documents as a site in site/, with every link tried
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+
+pictures: $(READY) ## Draw the pictures of the tutorial and of the page anew, from the real commands
+	$(BIN)/python -m tests.docs.pictures
+	$(BIN)/python -m tests.e2e.page_pictures

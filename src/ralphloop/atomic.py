@@ -136,6 +136,7 @@ def kill_point(name: str) -> None:
 
 
 def _real_target(path: Path, within: Path | None) -> Path:
+    """Where a path leads; raises where that is out of `within`."""
     try:
         target = path.resolve()
     except RuntimeError as error:  # how pathlib reports a circle of links before Python 3.13

@@ -52,6 +52,18 @@ class InputError(RalphError):
         self.place = place
 
 
+# One fact, one sentence: what every command says before the first run.
+NOTHING_RAN = "nothing has run here yet"
+START_ONE = "`ralph run` starts one."
+
+
+class NothingRan(UsageError):
+    """Raised by every command that needs a run, where there was none: the same words and code."""
+
+    def __init__(self) -> None:
+        super().__init__(NOTHING_RAN, START_ONE)
+
+
 def unreadable(error: OSError, path: object) -> InputError:
     reason = (error.strerror or str(error)).lower()
     return InputError(reason, "Name a file that is there and may be read.", place=str(path))
@@ -82,6 +94,10 @@ class AgentUnavailable(RalphError):
 
 class GitHubUnavailable(RalphError):
     exit_code = ExitCode.AGENT_UNAVAILABLE
+
+
+class NotOnGitHub(GitHubUnavailable):
+    """What was asked for is not there, or this login may not see it."""
 
 
 class JournalError(RalphError):

@@ -12,6 +12,8 @@ from ralphloop.errors import RepositoryError
 
 RALPH_DIR = ".ralph"
 CONFIG_NAME = "ralph.toml"
+LANDING = "landing"  # the name of the tree that stories land in, beside those of the lanes
+LANE_VARIABLE = "RALPH_LANE"  # tells agents, checks and setups in which lane they are; 0: none
 ERRANDS = f"{RALPH_DIR}/do/"  # where stories given on the command line lie, each a file of its own
 _MARKS = (RALPH_DIR, CONFIG_NAME, ".git")
 
@@ -39,6 +41,11 @@ class Project(NamedTuple):
         return self.directory / "ralph.log"
 
 
+class NotObeyed(NamedTuple):
+    message: str
+    next_step: str
+
+
 def find_project(start: Path | None = None) -> Project:
     """The nearest directory upwards with a mark of ours or of git; else `start`; default: here."""
     start = (start or Path.cwd()).resolve()
@@ -51,26 +58,32 @@ def find_project(start: Path | None = None) -> Project:
     return Project(directory)
 
 
-def passed_over(start: Path) -> tuple[str, str] | None:
+def passed_over(start: Path) -> NotObeyed | None:
     """What stands above `start` and is not obeyed, with the way out; None where all is ours."""
     start = start.resolve()
     directory, foreign = _marked(start)
     return _not_obeyed(foreign) if foreign and directory != start else None
 
 
-def _marked(start: Path) -> tuple[Path, Path | None]:
-    """The nearest directory upwards with a mark, and a mark in it of neither us nor root."""
+class _Marked(NamedTuple):
+    directory: Path
+    foreign: Path | None  # a mark in it that belongs to neither us nor root
+
+
+def _marked(start: Path) -> _Marked:
+    """The nearest directory upwards with a mark; else where we are."""
     me = os.geteuid()
     sudo = os.environ.get("SUDO_UID", "")
     owners = {0, me, int(sudo)} if me == 0 and sudo.isdecimal() else {0, me}
     for directory in (start, *start.parents):
         if marks := [directory / mark for mark in _MARKS if (directory / mark).exists()]:
-            return directory, next((m for m in marks if m.lstat().st_uid not in owners), None)
-    return start, None
+            foreign = next((mark for mark in marks if mark.lstat().st_uid not in owners), None)
+            return _Marked(directory, foreign)
+    return _Marked(start, None)
 
 
-def _not_obeyed(mark: Path) -> tuple[str, str]:
-    return (
+def _not_obeyed(mark: Path) -> NotObeyed:
+    return NotObeyed(
         f"{mark} belongs to another user and is not obeyed",
         f"If you trust it: `chown` it to yourself, or work in {mark.parent} as its owner.",
     )

@@ -154,6 +154,8 @@ _KEYS_IN_BASE64 = (
     rb"BQUklWQVRFI|BSU0EgUFJJVkFURS|BFQyBQUklWQVRFI|BPUEVOU1NIIFBSSVZBVEUg|BFTkNSWVBURUQg"
 )
 
+# What stands behind the scheme of a service that messages are sent to.
+_SERVICE = rb"[A-Za-z0-9_:@/-]{16,256}+"
 _GITLAB = rb"[A-Za-z0-9_-]{20,300}+(?:\.[0-9a-z]{9})?+"
 
 # How a token begins, how it goes on, and whether it must look random to be believed.
@@ -167,6 +169,7 @@ _TOKENS = (
     (rb"gl(?:agent|cbt|dt|ffct|ft|imt|oas|pat|ptt|rt|soat)-", _GITLAB, False),
     (rb"glc_", rb"[A-Za-z0-9+/]{32,400}+", True),
     (rb"glsa_", rb"[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}", False),
+    (rb"gotifys?://", _SERVICE, True),
     (rb"gsk_", rb"[A-Za-z0-9]{30,128}+", False),
     (rb"A[KS]IA", rb"[0-9A-Z]{16}(?![0-9A-Za-z])", False),
     (rb"ABSK", rb"[A-Za-z0-9+/]{100,300}+", True),
@@ -193,6 +196,7 @@ _TOKENS = (
     (rb"dapi", rb"[a-f0-9]{32}(?![A-Za-z0-9])", False),
     (rb"dp\.[a-z]{2,6}\.", rb"[A-Za-z0-9._-]{40,60}+", True),
     (rb"dt0c01\.", rb"[A-Za-z0-9]{24}\.[A-Za-z0-9]{64}", False),
+    (rb"discord://", _SERVICE, True),
     (rb"discord(?:app)?\.com/api/webhooks/", rb"[0-9]{10,24}+/[A-Za-z0-9_-]{20,128}+", False),
     (rb"figd_", rb"[A-Za-z0-9_-]{40,64}+", True),
     (rb"fo1_", rb"[A-Za-z0-9_-]{43}", True),
@@ -205,6 +209,7 @@ _TOKENS = (
     (rb"npm_", rb"[A-Za-z0-9]{30,64}+", True),
     (rb"ntn_", rb"[0-9]{8,12}+[A-Za-z0-9]{30,40}+", False),
     (rb"ops_eyJ", rb"[A-Za-z0-9+/=_-]{200,4000}+", False),
+    (rb"pover://", _SERVICE, True),
     (rb"pplx-", rb"[A-Za-z0-9]{40,64}+", True),
     (rb"pscale_(?:oauth|pw|tkn)_", rb"[A-Za-z0-9_=.-]{32,64}+", True),
     (rb"pul-", rb"[a-f0-9]{40}(?![A-Za-z0-9])", False),
@@ -217,8 +222,10 @@ _TOKENS = (
     (rb"sgp_", rb"(?:[A-Fa-f0-9]{16}_|local_)?[A-Fa-f0-9]{40}(?![A-Za-z0-9])", False),
     (rb"sha256~", rb"[A-Za-z0-9_-]{43}", False),
     (rb"shippo_(?:live|test)_", rb"[A-Fa-f0-9]{40}", False),
+    (rb"slack://", _SERVICE, True),
     (rb"sntry[su]_", rb"[A-Za-z0-9+/=_]{40,400}+", True),
     (rb"sq0(?:atp|csp)-", rb"[A-Za-z0-9_-]{22,60}+", False),
+    (rb"tgram://", _SERVICE, True),
     (rb"whsec_", rb"[A-Za-z0-9+/=]{24,128}+", True),
     (rb"ya29\.", rb"[A-Za-z0-9_-]{20,2048}+", False),
     (rb"eyJ", rb"[\w-]{8,1024}+\.eyJ[\w-]{4,4096}+\.[\w-]{8,1024}+", False),
@@ -452,6 +459,7 @@ class _Span(NamedTuple):
 
 
 def _places(data: bytes, literal: bytes) -> Iterator[int]:
+    """Where a literal stands, from the left."""
     at = data.find(literal)
     while at != -1:
         yield at
@@ -459,6 +467,7 @@ def _places(data: bytes, literal: bytes) -> Iterator[int]:
 
 
 def _spans(data: bytes, known: tuple[bytes, ...] = ()) -> list[_Span]:
+    """Every secret in the data, by where it stands; `known` are literal ones."""
     found = {_Span(at, at, at + len(value)) for value in known for at in _places(data, value)}
     for at, following in pairwise([*_places(data, _BEGIN), len(data)]):
         if begin := _KEY_BEGIN.match(data, at):
@@ -499,16 +508,24 @@ _SECRET_NAME_PARTS = frozenset(
 )
 
 
+_SECRET_NAMES = frozenset({"RALPH_NOTIFY_URLS", "RALPH_NOTIFY_WEBHOOK"})
+
+
 def secret_values(env: Mapping[str, str]) -> tuple[str, ...]:
     """Values of the variables whose names look secret; paths, short and numeric ones are not."""
     return tuple(
         value
         for name, value in env.items()
-        if not _SECRET_NAME_PARTS.isdisjoint(name.upper().split("_"))
+        if _sounds_secret(name)
         and len(value) >= _SHORTEST_KNOWN_VALUE
         and not value.startswith(("/", "~", "./"))
         and not value.isdigit()
     )
+
+
+def _sounds_secret(name: str) -> bool:
+    words = name.upper().split("_")
+    return name in _SECRET_NAMES or not _SECRET_NAME_PARTS.isdisjoint(words)
 
 
 def _known_literals(secrets: Iterable[str]) -> tuple[bytes, ...]:
@@ -540,6 +557,7 @@ class Redactor:
         self._before = b""
 
     def feed(self, chunk: bytes) -> bytes:
+        """What can be passed on now, without its secrets; the rest is held back."""
         data = self._before + self._held + chunk
         spans = _spans(data, self._known)
         # The last place where nothing that may still become a secret is torn apart.
@@ -562,6 +580,7 @@ class Redactor:
         return ready
 
     def finish(self) -> bytes:
+        """What was held back, at the end of the stream."""
         data = self._before + self._held
         self._held = b""
         return _replace(data, _spans(data, self._known))[len(self._before) :]
@@ -575,13 +594,22 @@ _BEHIND = 512  # characters that must follow before a piece may go
 _MOST_HELD = 64 * 1024
 
 
+class _HeldLine(NamedTuple):
+    """A line, and where its piece of the text stands in it."""
+
+    line: bytes
+    start: int
+    end: int
+
+
 class Joiner:
     def __init__(self) -> None:
         self._rest = b""  # of a line that has not ended
-        self._held: list[tuple[bytes, int, int]] = []  # lines, and where their piece is in them
+        self._held: list[_HeldLine] = []
         self._size = 0
 
     def feed(self, data: bytes) -> bytes:
+        """What can be passed on now, without pieces that spell a secret together."""
         if not self._rest and not self._held and _MARK not in data:
             end = data.rfind(b"\n") + 1
             self._rest = data[end:] if b'"' in data[end:] else b""
@@ -594,7 +622,7 @@ class Joiner:
             if piece is None:
                 out += [self._let_go(0), line + b"\n"]
                 continue
-            self._held.append((line + b"\n", *piece.span(1)))
+            self._held.append(_HeldLine(line + b"\n", *piece.span(1)))
             self._size += piece.end(1) - piece.start(1)
             if self._size > 2 * _BEHIND or len(self._held) > 4 * _BEHIND:
                 out.append(self._let_go(_BEHIND))
@@ -624,6 +652,7 @@ class Joiner:
             spelled = any(span.start < until and at < span.end for span in secret)
             out.append(line[:start] + REPLACEMENT + line[end:] if spelled else line)
             at = until
-            done = done + 1
-        self._held, self._size = self._held[done:], len(text) - at
+            done += 1
+        self._held = self._held[done:]
+        self._size = len(text) - at
         return b"".join(out)

@@ -22,13 +22,14 @@ from ralphloop.errors import RepositoryError
 from ralphloop.project import RALPH_DIR, git_directory
 
 _PRIVATE = 0o700
+_PRIVATE_FILE = 0o600
 _OF_PEOPLE = "agents"  # declarations a person puts there; we only read them
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _USUAL = 1 << 16
 _DEPTH = 1  # deeper are only names nobody can foresee
 
 
-def claim(directory: Path) -> None:
+def ensure_private_dir(directory: Path) -> None:
     """Have the directory to ourselves, or say what stands in the way."""
     refuse_links(directory)
     try:
@@ -132,6 +133,7 @@ def read_regular(path: Path, *, most: int = -1, within: Path | None = None) -> b
 
 
 _LARGEST = 4 << 20
+CLEAN = "clean"  # in the state directory: the trees in which stories are judged
 
 
 def state_directory(env: Mapping[str, str]) -> Path | None:
@@ -189,6 +191,8 @@ def write_state(path: Path | None, data: bytes, *, durable: bool = True) -> None
         step = f"It must be a directory of your own: ls -ld '{directory}'; chmod 700 '{directory}'"
         raise RepositoryError(f"{directory} is a link, or open to others", step)
     write_atomic(path, data, within=directory, durable=durable)
+    with suppress(OSError):  # nobody else gets past the directory either
+        path.chmod(_PRIVATE_FILE)
 
 
 def _is_private(directory: Path) -> bool:

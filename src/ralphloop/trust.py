@@ -12,6 +12,7 @@ something trusted runs such code already.
 """
 
 import hashlib
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import msgspec
 from ralphloop.config.load import LoadedConfig
 from ralphloop.config.model import Config, settings
 from ralphloop.config.strictness import has_direction, is_looser
-from ralphloop.config.values import toml_line, toml_value
+from ralphloop.config.values import line_to_agree_to, toml_line, toml_value
 from ralphloop.core.model import Story
 from ralphloop.errors import NotTrusted
 from ralphloop.own_code import is_written_inside, leads_out, reaches_code_of, runs_code_of
@@ -36,7 +37,7 @@ _VERIFY = "verify"
 # Words, and how something is done: nothing that runs, nothing that opens a door or lifts a limit.
 HARMLESS = frozenset(
     "git learning agent.name agent.format agent.model agent.context agent.ask_for_status"
-    " session.keep_awake notify.desktop notify.most lanes.count limits.backoff".split()
+    " session.keep_awake notify.desktop notify.most lanes.count lanes.train limits.backoff".split()
 )
 _STORY_FILE = "stories.prd"
 _LINK = "link"
@@ -133,20 +134,23 @@ def missing(
     return load_record(root, env).new(grants)
 
 
-def not_trusted(grants: Sequence[Grant], lacking: Sequence[Grant], given: str = "") -> NotTrusted:
-    """What ends a run that nobody can be asked about."""
+def not_trusted(
+    grants: Sequence[Grant], lacking: Sequence[Grant], given: str = "", agent: str = ""
+) -> NotTrusted:
+    """What ends a run that nobody can be asked about; `agent` was named on the command line."""
+    command = f"ralph trust --agent {agent}" if agent else "ralph trust"
     names = list(dict.fromkeys(f"{one.origin}: {one.name}" for one in lacking))
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     pin = pin_of(grants)
     if given and given != YES:
         return NotTrusted(
             f"the settings of this repository are not those that were pinned ({given[:40]})",
-            f"Look at them with `ralph trust --show`; these would be --trust={pin}",
+            f"Look at them with `{command} --show`; these would be --trust={pin}",
         )
     return NotTrusted(
         "settings of this repository can run programs or loosen safety, and nobody here said yes"
         f" ({', '.join(names[:4])}{more}); nothing was started",
-        f"Look at them and say yes: ralph trust. In a script: ralph run --trust={pin}",
+        f"Look at them and say yes: {command}. In a script: ralph run --trust={pin}",
     )
 
 
@@ -156,7 +160,7 @@ def handed_on(loaded: LoadedConfig) -> tuple[str, ...]:
     parts = []
     for name, words in {
         "binary": f"binary {agent.binary}",
-        "command": f"command {toml_value(agent.command)}",
+        "command": f"command {shlex.join(agent.command)}",
         "args": f"args {' '.join(agent.args)}",
         "env": f"variables {', '.join(agent.env)}",
         "pass_env": f"keys {', '.join(agent.pass_env)}",
@@ -164,7 +168,7 @@ def handed_on(loaded: LoadedConfig) -> tuple[str, ...]:
     }.items():
         if loaded.origins[f"agent.{name}"] == CONFIG_NAME and getattr(agent, name):
             parts.append(words[:200])
-    line = f"{CONFIG_NAME} has a say in how the agent is started: {'; '.join(parts)}"
+    line = f"from {CONFIG_NAME} for the agent: {'; '.join(parts)}"
     return (*loaded.notes, *([line] if parts else ()))
 
 
@@ -214,7 +218,7 @@ def _of_settings(loaded: LoadedConfig, root: Path) -> Iterator[Grant]:
         if name == _STORY_FILE and is_written_inside(root, Path(wanted)):
             continue
         tree = name == "checks.commands" and any(reaches_code_of(root, argv) for argv in wanted)
-        line = f"{setting.section}.{toml_line(setting, wanted)}"
+        line = f"{setting.section}.{line_to_agree_to(setting, wanted)}"
         instead = toml_line(setting, holds) if has_direction(name) else ""
         yield Grant(CONFIG_NAME, name, line, tree, instead.partition(" = ")[2])
 
@@ -249,8 +253,9 @@ def _verify_line(argv: Sequence[str]) -> str:
 
 
 def _of_agents(config: Config, root: Path) -> Iterator[Grant]:
-    names = dict.fromkeys([*(name for name, _ in config.agent.rungs()), *config.agent.fallback])
-    for name in names:
+    rungs = (name for name, _ in config.agent.rungs())
+    doubters = (argv[0][1:] for argv in config.checks.doubt if argv[0].startswith("@"))
+    for name in dict.fromkeys([*rungs, *config.agent.fallback, *doubters]):
         files = (place / f"{name}.toml" for place in agent_directories(root))
         file = next((path for path in files if path.exists()), None)
         if file is not None:

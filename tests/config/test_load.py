@@ -10,6 +10,7 @@ import pytest
 from ralphloop.config.load import load_config, user_file
 from ralphloop.config.model import Config, settings
 from ralphloop.config.values import read_value
+from ralphloop.core.price import Price
 from ralphloop.errors import InputError, UsageError
 
 # The documented defaults; a project's own command and checks start empty.
@@ -37,10 +38,15 @@ doubt = []
 [proof]
 experiments = "auto"
 changed_tests = "show"
+ask_for_tests = "auto"
+clean_tree = "auto"
+sealed_output = "names"
 [limits]
 max_iterations = 50
 max_cost_usd = 0.0
 max_tokens = 0
+max_start_cost_usd = 0.0
+max_start_tokens = 0
 max_time = "10h"
 calls_per_hour = 100
 iteration_timeout = "60m"
@@ -51,6 +57,8 @@ reserve = ""
 until = ""
 on_usage_limit = "wait"
 backoff = "5s"
+[prices]
+models = {}
 [circuit]
 preset = "standard"
 no_progress_threshold = 3
@@ -71,10 +79,31 @@ gate = "dual"
 commit = "story"
 scope = "repository"
 patience = "10m"
+pr = "run"
+follow_rounds = 3
+follow_every = "30s"
 [lanes]
 count = 0
 setup = []
 copy = []
+where = ""
+train = 1
+[fleet]
+server = ""
+remote = "origin"
+repository = ""
+lease = "30s"
+namespace = "default"
+tls = false
+tls_ca = ""
+tls_cert = ""
+tls_key = ""
+api_key = ""
+ssh = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5"]
+program = ["ralph"]
+repos = {}
+slots = 1
+labels = []
 where = ""
 [sandbox]
 mode = "off"
@@ -84,6 +113,11 @@ hide = []
 git = "read-only"
 [stories]
 prd = "prd.json"
+accept_found = false
+max_found = 3
+write_back = false
+queue = []
+queue_every = "1m"
 [session]
 on_end = []
 keep_awake = true
@@ -98,6 +132,7 @@ ask_agent = false
 [notify]
 desktop = false
 command = []
+urls = []
 webhook = ""
 webhook_private = false
 most = 6
@@ -158,6 +193,7 @@ def test_each_layer_beats_the_one_below(tmp_path: Path) -> None:
         ("RALPH_AGENT_COMMAND", "./my agent 'a b'", "agent.command", ("./my", "agent", "a b")),
         ("RALPH_AGENT_PASS_ENV", "FOO, BAR BAZ", "agent.pass_env", ("FOO", "BAR", "BAZ")),
         ("RALPH_AGENT_ENV", "A=1 B='x y'", "agent.env", {"A": "1", "B": "x y"}),
+        ("RALPH_NOTIFY_URLS", "ntfys://a json://b/,c", "notify.urls", ("ntfys://a", "json://b/,c")),
         ("RALPH_AGENT_FALLBACK", "codex,gemini", "agent.fallback", ("codex", "gemini")),
         ("RALPH_CHECKS_COMMANDS", "pytest -q", "checks.commands", (("pytest", "-q"),)),
         ("RALPH_LIMITS_MAX_TIME", "1h30m", "limits.max_time", 5400.0),
@@ -264,6 +300,24 @@ def test_a_bad_flag_is_a_usage_error(
     with pytest.raises(UsageError, match="command line") as caught:
         load_config(tmp_path, env={}, flags=flags)
     assert message in caught.value.message
+
+
+def test_prices_are_rows_by_name(tmp_path: Path) -> None:
+    """Right below [prices], below [prices.models], or as text: the same rows."""
+    local = Price(input=0.0, output=0.0)
+    dear = Price(input=1.0, output=2.0, cache_read=0.5)
+    rows = {
+        '[prices."local-*"]\ninput = 0\noutput = 0\n': {"local-*": local},
+        '[prices]\n"local-*" = { input = 0, output = 0 }\n': {"local-*": local},
+        "[prices.models]\nx = { input = 1, output = 2, cache_read = 0.5 }\n"
+        '[prices."local-*"]\ninput = 0\noutput = 0\n': {"x": dear, "local-*": local},
+    }
+    for written, expected in rows.items():
+        loaded = load_config(write(tmp_path, written), env={})
+        assert loaded.config.prices.models == expected
+        assert loaded.origins["prices.models"] == "ralph.toml"
+    env = {"RALPH_PRICES_MODELS": '{"x": {"input": 1, "output": 2, "cache_read": 0.5}}'}
+    assert load_config(tmp_path, env=env).config.prices.models == {"x": dear}
 
 
 def test_defaults_are_values_their_own_types_accept() -> None:

@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralphloop.config.known_agents import shipped_agents
 from ralphloop.config.load import check_config
 from ralphloop.config.model import Config, settings
 
-AGENTS = "claude, codex, gemini, opencode, command, scripted"
+ROWS = (
+    '"name" = { input = 1.0, output = 2.0 }, where known with cache_read and cache_write:'
+    " dollars for a million tokens"
+)
+
+AGENTS = ", ".join(shipped_agents())
 
 
 def problems_of(directory: Path, text: str | bytes, env: dict[str, str] | None = None) -> list[str]:
@@ -56,6 +62,15 @@ def problems_of(directory: Path, text: str | bytes, env: dict[str, str] | None =
             "ralph.toml: agent.max_attempts: unknown key; it belongs under [limits]",
         ),
         ("[git.sub]\nx = 1\n", "ralph.toml: git.sub: unknown key"),
+        (
+            '[notify]\nurls = ["ntfys://a", "s3cret"]\n',
+            'ralph.toml: notify.urls: expected addresses such as "ntfys://my-topic" or'
+            ' "jsons://host/path"; item 2 is none',
+        ),
+        (
+            "[notify]\nwebhook = 7\n",
+            "ralph.toml: notify.webhook: expected text, got something else",
+        ),
         # types and ranges
         (
             '[limits]\nmax_iterations = "5"\n',
@@ -81,6 +96,28 @@ def problems_of(directory: Path, text: str | bytes, env: dict[str, str] | None =
             "[limits]\nmax_cost_usd = nan\n",
             "ralph.toml: limits.max_cost_usd: expected a number >= 0.0, got nan",
         ),
+        (
+            '[prices."local-*"]\ninput = 0\n',
+            'ralph.toml: prices.models: the row of "local-*": object missing required field output;'
+            f" expected {ROWS}",
+        ),
+        (
+            "[prices.x]\ninput = -1\noutput = 0\n",
+            'ralph.toml: prices.models: the row of "x": expected a number >= 0.0 for input;'
+            f" expected {ROWS}",
+        ),
+        (
+            "[prices.x]\ninput = nan\noutput = 0\n",
+            'ralph.toml: prices.models: the row of "x": expected a number >= 0.0 for input;'
+            f" expected {ROWS}",
+        ),
+        (
+            "[prices.x]\ninput = 0\noutput = inf\n",
+            'ralph.toml: prices.models: the row of "x": expected a number <= 1000000000.0 for output;'
+            f" expected {ROWS}",
+        ),
+        ("[prices]\ninput = 0\n", "ralph.toml: prices.input: unknown key"),
+        ("[prices]\nmodels = 3\n", "ralph.toml: prices.models: expected a table, got 3"),
         (
             "[limits]\nmax_time = 2026-01-01\n",
             "ralph.toml: limits.max_time: expected a duration such as "

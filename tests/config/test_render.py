@@ -11,11 +11,16 @@ from hypothesis import strategies as st
 from ralphloop.config.load import load_config
 from ralphloop.config.model import settings
 from ralphloop.config.values import exact_duration, toml_line, toml_value
+from ralphloop.core.price import Price
 from ralphloop.text.durations import parse_duration
 
 # Neither a file nor a command line can carry surrogates or NUL.
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 WORD = TEXT.filter(lambda text: bool(text) and not text.startswith("-"))
+DOLLARS = st.floats(0, 10**9)
+PRICES = st.builds(
+    Price, input=DOLLARS, output=DOLLARS, cache_read=st.none() | DOLLARS, cache_write=st.none()
+)
 OVERRIDES = st.fixed_dictionaries(
     {},
     optional={
@@ -25,6 +30,7 @@ OVERRIDES = st.fixed_dictionaries(
         "agent.safety": st.sampled_from(["minimal", "strict"]),
         "checks.commands": st.lists(st.lists(WORD, min_size=1, max_size=3).map(tuple)).map(tuple),
         "checks.timeout": st.integers(0, 10**7).map(float),
+        "prices.models": st.dictionaries(TEXT, PRICES, max_size=3),
         "limits.max_cost_usd": st.floats(0, 10**9),
         "limits.max_iterations": st.integers(0, 10**9),
         "limits.stall_timeout": st.integers(0, 10**10).map(lambda ms: ms / 1000),

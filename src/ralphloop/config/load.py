@@ -4,20 +4,24 @@ A later layer replaces a whole value, lists and tables included, so that what is
 read in one place, with its origin.
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 
-from ralphloop.config.model import AGENT_NAMES, SANDBOX_WORDS, SECTIONS, Config, Safety, settings
+from ralphloop.config.known_agents import shipped_agents
+from ralphloop.config.model import SANDBOX_WORDS, SECTIONS, Config, Safety, settings
 from ralphloop.config.values import did_you_mean, read_value, shown
 from ralphloop.errors import InputError, RalphError, UsageError
 from ralphloop.project import CONFIG_NAME, agent_directories, tree_top
 from ralphloop.room import read_regular
 
 DEFAULT = "default"
+_AT_LINE = re.compile(r"at line (\d+)")
+_BARE_WORD = re.compile(r"([\w.-]{1,60})\s*=\s*[A-Za-z~./][^\"'\[{=#]*(?:#.*)?")
 FLAG = "flag"  # the origin of what stands on the command line
 _LARGEST_FILE = 256 * 1024
 _MOST_PROBLEMS = 50
@@ -43,6 +47,11 @@ class Problem(msgspec.Struct, frozen=True):
     on_command_line: bool = False
 
 
+class CheckedConfig(NamedTuple):
+    loaded: LoadedConfig  # as far as the settings can be read
+    problems: tuple[Problem, ...]
+
+
 def load_config(
     root: Path, *, env: Mapping[str, str], flags: Mapping[str, object] | None = None
 ) -> LoadedConfig:
@@ -55,7 +64,7 @@ def load_config(
 
 def check_config(
     root: Path, *, env: Mapping[str, str], flags: Mapping[str, object] | None = None
-) -> tuple[LoadedConfig, tuple[Problem, ...]]:
+) -> CheckedConfig:
     """The settings as far as they can be read, and everything that is wrong with them."""
     layers = _Layers(Config())
     if own := user_file(env):
@@ -68,7 +77,7 @@ def check_config(
     layers.add_environment(env)
     layers.add_flags(flags or {})
     loaded = LoadedConfig(layers.config, layers.origins, notes, without)
-    return loaded, tuple(layers.problems or _contradictions(loaded, root))
+    return CheckedConfig(loaded, tuple(layers.problems or _contradictions(loaded, root)))
 
 
 def with_settings(config: Config, flags: Mapping[str, str]) -> Config:
@@ -112,7 +121,7 @@ class _Layers:
                 message = f"expected a table, got {shown(table)}; begin it with [{section}]"
                 self._wrong(f"{name}: {section}", message)
             else:
-                for key, raw in table.items():
+                for key, raw in _keys_of(section, table).items():
                     full = f"{section}.{key}"
                     if full in settings():
                         self._set(full, raw, name, f"{name}: {full}")
@@ -189,7 +198,7 @@ def _contradictions(loaded: LoadedConfig, root: Path) -> Iterator[Problem]:
     """What each value alone cannot show: a command without its words, an agent nobody knows."""
     agent = loaded.config.agent
     origins = loaded.origins
-    words = AGENT_NAMES
+    words = shipped_agents()
     rungs = [name for name, _ in agent.rungs() if name != agent.name]
     named = [
         ("agent.name", agent.name),
@@ -211,35 +220,65 @@ def _contradictions(loaded: LoadedConfig, root: Path) -> Iterator[Problem]:
             message = f"expected one of {', '.join(words)}, got {shown(name)}{hint}"
         if message:
             unknown_flag = name not in words and origins[key] == FLAG
-            yield Problem(f"{origins[key]}: {key}", message, unknown_flag)
+            origin = "command line" if origins[key] == FLAG else origins[key]
+            yield Problem(f"{origin}: {key}", message, unknown_flag)
 
 
 def _as_error(problems: Sequence[Problem]) -> RalphError:
     first, *others = problems
     more = f" (and {len(others)} more)" if others else ""
     if first.on_command_line:
-        return UsageError(f"{first.place}: {first.message}{more}", "ralph config show")
+        is_agent = first.place.endswith("agent.name")
+        step = "`ralph docs agents` tells how to add another." if is_agent else "ralph config show"
+        return UsageError(f"{first.place}: {first.message}{more}", step)
     step = "correct it; `ralph config validate` lists every problem"
     return InputError(f"{first.message}{more}", step, place=first.place)
 
 
-def _read_toml(path: Path, within: Path | None) -> tuple[dict[str, object], str]:
+class _TomlFile(NamedTuple):
+    document: dict[str, object]  # empty where there is a problem
+    problem: str = ""
+
+
+def _read_toml(path: Path, within: Path | None) -> _TomlFile:
+    """What a file says; one that is not there says nothing."""
     try:
         data = read_regular(path, most=_LARGEST_FILE + 1, within=within)
         if len(data) > _LARGEST_FILE:
-            return {}, f"cannot be read: larger than {_LARGEST_FILE // 1024} KiB"
+            return _TomlFile({}, f"cannot be read: larger than {_LARGEST_FILE // 1024} KiB")
         # Some editors write a byte order mark; it carries no meaning.
-        return tomllib.loads(data.decode("utf-8-sig")), ""
+        text = data.decode("utf-8-sig")
+        return _TomlFile(tomllib.loads(text))
     except FileNotFoundError:
-        return {}, ""
+        return _TomlFile({})
     except OSError as error:
-        return {}, f"cannot be read: {error.strerror or error}"
+        return _TomlFile({}, f"cannot be read: {error.strerror or error}")
     except UnicodeDecodeError as error:
-        return {}, f"is not UTF-8 text (byte {error.start})"
+        return _TomlFile({}, f"is not UTF-8 text (byte {error.start})")
     except RecursionError:
-        return {}, "is nested too deeply"
+        return _TomlFile({}, "is nested too deeply")
     except ValueError as error:
-        return {}, f"is not valid TOML: {error}"
+        return _TomlFile({}, f"is not valid TOML: {error}{_lacks_quotes(text, str(error))}")
+
+
+def _lacks_quotes(text: str, error: str) -> str:
+    """What to do where the line that the error names has a bare word for a value."""
+    named = _AT_LINE.search(error)
+    lines = text.splitlines()
+    if named is None or int(named[1]) > len(lines):
+        return ""
+    bare = _BARE_WORD.fullmatch(lines[int(named[1]) - 1].strip())
+    return f'; text stands in quotes: {bare[1]} = "…"' if bare else ""
+
+
+def _keys_of(section: str, table: dict[str, object]) -> dict[str, object]:
+    """A section as its settings are called: a table right below [prices] is a row of `models`."""
+    named = table.get("models", {})
+    if section != "prices" or not isinstance(named, dict):
+        return table
+    rows = {name: it for name, it in table.items() if isinstance(it, dict) and name != "models"}
+    others = {name: it for name, it in table.items() if not isinstance(it, dict)}
+    return {"models": {**named, **rows}, **others}
 
 
 def _home_of(key: str) -> str:

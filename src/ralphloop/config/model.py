@@ -7,12 +7,14 @@ would, and never run by one.  Zero means "no limit" wherever something may be sw
 
 import re
 from functools import cache
-from typing import Annotated, Literal, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, dataclass_transform
 
 import msgspec
 
-from ralphloop.core.grading import ChangedTests
+from ralphloop.core.grading import AskForTests, ChangedTests
 from ralphloop.core.policy import ExitGate, Experiments, Limits, Mode, OnUsageLimit, Policy, Preset
+from ralphloop.core.price import Price
+from ralphloop.readers import NAMES
 
 # Upper bounds keep every value printable and every timer within what the system can count.
 _TEN_YEARS = 10 * 365 * 24 * 3600
@@ -26,6 +28,10 @@ Commands = Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(extra={"form": "c
 Words = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": "words"})]
 Variables = Annotated[dict[str, str], msgspec.Meta(extra={"form": "variables"})]
 Network = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": "network"})]
+# Addresses of services often are secrets: they are shown in part, and kept nowhere.
+Address = Annotated[str, msgspec.Meta(extra={"form": "address"})]
+Addresses = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": "addresses"})]
+Prices = Annotated[dict[str, Price], msgspec.Meta(extra={"form": "prices"})]
 Limit = Annotated[int, msgspec.Meta(ge=0, le=_BILLION)]
 Threshold = Annotated[int, msgspec.Meta(ge=1, le=_BILLION)]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=_BILLION)]
@@ -33,14 +39,18 @@ Part = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 FileName = Annotated[str, msgspec.Meta(min_length=1)]
 
-# The agents that come with ralph; a TOML file may add others.
-AGENT_NAMES = ("claude", "codex", "gemini", "opencode", "command", "scripted")
+if TYPE_CHECKING:
+    Format = str
+else:
+    Format = Literal[tuple(name for name in NAMES if name != "auto")]  # a reader that is named
 Safety = Literal["minimal", "moderate", "strict"]  # the loosest first
 Baseline = Literal["strict", "tolerate"]
+SealedOutput = Literal["names", "full"]
+CleanTreeMode = Literal["auto", "off"]  # auto: where one can be made ready
 SandboxMode = Literal["off", "auto", "on"]  # auto: where there is one; on: or no run
-# auto: as skills, for agents that read them, where .claude/skills is there; the others are
-# .claude/skills/<category>-learned/SKILL.md and .claude/commands/<category>-learned.md
-SkillStyle = Literal["auto", "skills", "commands", "off"]
+# In .claude/skills (skills), in .agents/skills, which other agents read (agents), in both, or in
+# .claude/commands; auto: in those of the first two that are there and that somebody reads.
+SkillStyle = Literal["auto", "skills", "agents", "both", "commands", "off"]
 # auto: the one that the agent reads, where it is there
 MemoryFile = Literal["auto", "CLAUDE.md", "AGENTS.md", "GEMINI.md", "off"]
 
@@ -63,7 +73,7 @@ class AgentSection(Section):
     name: AnyAgent = "claude"
     command: Argv = ()  # needed where the name is "command"
     # how its output is read
-    format: Literal["text", "claude", "codex", "gemini", "opencode"] = "text"
+    format: Format = "text"
     model: str = ""
     binary: str = ""  # path of the CLI; empty: found on PATH
     args: Argv = ()  # appended to our command line
@@ -81,13 +91,23 @@ class AgentSection(Section):
         """The model, or the whole ladder, in words."""
         return " → ".join(self.escalate) or self.model
 
-    def rungs(self) -> list[tuple[str, str]]:
+    def rungs(self) -> list["AgentRung"]:
         """Agent and model of each rung; without a ladder it is one."""
-        split = [(words, *words.partition(":")) for words in self.escalate]
-        return [
-            (name, model) if colon and re.match(_AGENT, name) else (self.name, words)
-            for words, name, colon, model in split
-        ] or [(self.name, self.model)]
+        found = []
+        for words in self.escalate:
+            name, colon, model = words.partition(":")
+            if colon and re.match(_AGENT, name):
+                found.append(AgentRung(name, model))
+            else:
+                found.append(AgentRung(self.name, words))
+        return found or [AgentRung(self.name, self.model)]
+
+
+class AgentRung(NamedTuple):
+    """One step of a ladder of models."""
+
+    agent: str
+    model: str
 
 
 _USUAL = Policy()
@@ -103,12 +123,18 @@ class ChecksSection(Section):
 class ProofSection(Section):
     experiments: Experiments = _USUAL.experiments  # tests run crosswise
     changed_tests: ChangedTests = _USUAL.changed_tests
+    ask_for_tests: AskForTests = _USUAL.ask_for_tests
+    clean_tree: CleanTreeMode = "auto"  # judge on what a fresh clone would have
+    sealed_output: SealedOutput = "names"  # what is told of sealed tests that fail
 
 
 class LimitsSection(Section):
     max_iterations: Limit = 50
     max_cost_usd: Amount = 0.0
     max_tokens: Limit = 0  # without cache reads; holds where no price is known
+    # of one start, while it runs; without them: what is left to the run, divided by its lanes
+    max_start_cost_usd: Amount = 0.0
+    max_start_tokens: Limit = 0
     max_time: Duration = 10 * 3600.0
     calls_per_hour: Limit = 100
     iteration_timeout: Duration = 60 * 60.0
@@ -119,6 +145,12 @@ class LimitsSection(Section):
     until: Clock = ""  # a time of day at which a session ends
     on_usage_limit: OnUsageLimit = "wait"
     backoff: Duration = 5.0  # after the first outage; doubles with each, at most 5 minutes
+
+
+class PricesSection(Section):
+    """Rows by a model's name; `[prices."name"]` is written for `[prices.models."name"]`."""
+
+    models: Prices = {}  # before the rows of a person's own table, and ours
 
 
 class CircuitSection(Section):
@@ -146,6 +178,9 @@ class GitSection(Section):
     # what is measured, committed and cleaned up; what lies beside a project is somebody else's
     scope: Literal["repository", "project"] = "repository"
     patience: Duration = 600.0  # with a lock of git's, or a git that is killed; then the run ends
+    pr: Literal["run", "story"] = "run"  # what `ralph pr` opens one for
+    follow_rounds: Limit = 3  # of work on a followed pull request, `ralph pr --follow`
+    follow_every: Duration = 30.0  # how often it is looked at meanwhile
 
 
 class LanesSection(Section):
@@ -153,6 +188,28 @@ class LanesSection(Section):
     setup: Commands = ()  # what makes a fresh work tree ready, such as npm ci
     copy: Words = ()  # ignored paths that are brought along, such as .env
     where: str = ""  # the directory of the lanes; empty: beside the repository
+    train: Threshold = 1  # green stories judged at once, to land in order
+
+
+class FleetSection(Section):
+    # HOST:PORT of a Temporal server, or ssh:host1,host2; empty: every lane works on this machine
+    server: str = ""
+    remote: str = "origin"  # where orders and reports are pushed to
+    repository: str = ""  # what workers call it; empty: by the remote's address
+    lease: Duration = 30.0  # an agent elsewhere is stopped after so long without a word
+    namespace: str = "default"  # of Temporal, as the following
+    tls: bool = False
+    tls_ca: str = ""  # files
+    tls_cert: str = ""
+    tls_key: str = ""
+    api_key: str = ""  # the name of the variable that holds it
+    ssh: Argv = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5")
+    program: Argv = ("ralph",)  # how ralph is started over there
+    # Of a machine that works for others; only a person's own settings are heard.
+    repos: Variables = {}  # which repositories, by name, and where they are fetched from
+    slots: Threshold = 1  # orders at once
+    labels: Words = ()  # what it has, such as gpu
+    where: str = ""  # the directory of its clones; empty: ~/.local/share/ralph-fleet
 
 
 class SandboxSection(Section):
@@ -166,6 +223,11 @@ class SandboxSection(Section):
 
 class StoriesSection(Section):
     prd: FileName = "prd.json"
+    accept_found: bool = False  # what agents find becomes a story without a person's yes
+    max_found: Limit = 3  # of those in one run
+    write_back: bool = False  # set a passed story's mark also in the list it was read from
+    queue: Argv = ()  # where items come from: "github:label=ralph", or a program of yours
+    queue_every: Duration = 60.0  # how often `ralph run --watch` looks there
 
 
 class SessionSection(Section):
@@ -186,7 +248,8 @@ class LearningSection(Section):
 class NotifySection(Section):
     desktop: bool = False  # a bubble on the screen of this machine
     command: Argv = ()  # gets each message as JSON on its input
-    webhook: str = ""  # an address that gets each message as a JSON POST
+    urls: Addresses = ()  # of services, as apprise writes them: "ntfys://topic", "slack://…"
+    webhook: Address = ""  # an address that gets each message as a JSON POST
     webhook_private: bool = False  # the address may be on this machine or a private network
     most: Threshold = 6  # messages a run, its end included
 
@@ -196,10 +259,12 @@ class Config(Section):
     checks: ChecksSection = ChecksSection()
     proof: ProofSection = ProofSection()
     limits: LimitsSection = LimitsSection()
+    prices: PricesSection = PricesSection()
     circuit: CircuitSection = CircuitSection()
     exit: ExitSection = ExitSection()
     git: GitSection = GitSection()
     lanes: LanesSection = LanesSection()
+    fleet: FleetSection = FleetSection()
     sandbox: SandboxSection = SandboxSection()
     stories: StoriesSection = StoriesSection()
     session: SessionSection = SessionSection()
@@ -244,6 +309,7 @@ def policy_of(config: Config, *, mode: Mode = "script") -> Policy:
         ask_for_status=config.agent.ask_for_status,
         experiments=config.proof.experiments,
         changed_tests=config.proof.changed_tests,
+        ask_for_tests=config.proof.ask_for_tests,
         doubts=bool(config.checks.doubt),
         commits=config.git.commit == "story",
         on_usage_limit=config.limits.on_usage_limit,

@@ -8,12 +8,14 @@ import json
 import re
 import reprlib
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, get_args, get_origin
 
 import msgspec
 
+from ralphloop.config.addresses import HIDDEN, fingerprinted, shown_address
 from ralphloop.config.model import Config, Setting
+from ralphloop.core.price import Price
 from ralphloop.text.durations import parse_clock, parse_duration
 from ralphloop.text.plain import closest
 
@@ -32,6 +34,11 @@ _SHARE = re.compile(r"(\d{1,2}) ?%", re.ASCII)
 _ITEM = re.compile(r" - at `\$\[(\d+)\].*")
 _ADDRESS = re.compile(r"(?:[\w.-]{1,253}|\[[0-9a-f:.]{2,45}\]):\d{1,5}", re.ASCII)
 _MOST_ADDRESSES = 32
+_ROWS = (
+    '"name" = { input = 1.0, output = 2.0 }, where known with cache_read and cache_write:'
+    " dollars for a million tokens"
+)
+_SECRET_FORMS = ("variables", "address", "addresses")
 
 
 def read_value(setting: Setting, raw: object, *, from_text: bool) -> object:
@@ -51,12 +58,17 @@ def read_value(setting: Setting, raw: object, *, from_text: bool) -> object:
             told = f"expected one of {', '.join(words)}, got {shown(got)}{hint}"
             raise ValueError(told) from error
         said = re.split(", got | - at ", problem)[0]
-        expected = _TYPE.sub(lambda found: _TYPE_WORDS.get(found[1], found[1]), said)
+        expected = _in_our_words(said)
         where = f" as item {int(item[1]) + 1}" if item else ""
         # Variables may hold keys, and an error message may end up anywhere.
-        found = "something else" if setting.form == "variables" else shown(raw)
+        found = "something else" if setting.form in _SECRET_FORMS else shown(raw)
         told = f"{expected[0].lower()}{expected[1:]}{where}, got {found}"
         raise ValueError(told) from error
+
+
+def _in_our_words(problem: str) -> str:
+    """What msgspec says of a type, as people call it."""
+    return _TYPE.sub(lambda found: _TYPE_WORDS.get(found[1], found[1]), problem)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -91,25 +103,28 @@ def refuse_nul(raw: object) -> None:
 
 
 def _prepare(form: str, raw: object, *, from_text: bool) -> object:
-    text = raw if isinstance(raw, str) else None
-    match form:
-        case "duration":
-            if isinstance(raw, str | int | float) and not isinstance(raw, bool):
-                return parse_duration(raw)
-            raise ValueError(f'expected a duration such as "15m" or "1h30m", got {shown(raw)}')
-        case "share" | "network":
-            return _share(raw) if form == "share" else _network(raw)
-        case "clock" if text is not None:
-            return text.strip() and parse_clock(text)
-        case "commands":
-            return _commands([raw] if text is not None else raw)
-        case "argv" if text is not None:
-            return _split(text)
-        case "words" if text is not None and from_text:
-            return text.replace(",", " ").split()
-        case "variables":
-            return _variables(text if from_text and text is not None else raw)
-    return text.strip() if from_text and text is not None else raw
+    """What was written, in the shape that its type has."""
+    if form in _SHAPES:
+        return _SHAPES[form](raw)
+    if not isinstance(raw, str):
+        return _variables(raw) if form == "variables" else raw
+    if form in _SHAPES_OF_TEXT:
+        return _SHAPES_OF_TEXT[form](raw)
+    if not from_text:
+        return raw
+    if form == "words":
+        return raw.replace(",", " ").split()
+    return _variables(raw) if form == "variables" else raw.strip()
+
+
+def _duration(raw: object) -> float:
+    if isinstance(raw, str | int | float) and not isinstance(raw, bool):
+        return parse_duration(raw)
+    raise ValueError(f'expected a duration such as "15m" or "1h30m", got {shown(raw)}')
+
+
+def _clock(text: str) -> str:
+    return parse_clock(text) if text.strip() else ""
 
 
 def _share(raw: object) -> float:
@@ -135,7 +150,36 @@ def _network(raw: object) -> object:
     return raw
 
 
+def _addresses(raw: object) -> object:
+    """Of services, each with its scheme; what is wrong with one is said without showing it."""
+    raw = raw.split() if isinstance(raw, str) else raw
+    for position, address in enumerate(raw if isinstance(raw, list | tuple) else (), 1):
+        if not isinstance(address, str) or "://" not in address:
+            wanted = 'expected addresses such as "ntfys://my-topic" or "jsons://host/path"'
+            raise ValueError(f"{wanted}; item {position} is none")
+    return raw
+
+
+def _prices(raw: object) -> object:
+    """Rows by a model's name; as text they are JSON, `{"name": {…}}`."""
+    if isinstance(raw, str):
+        try:
+            raw = msgspec.json.decode(raw)
+        except (ValueError, RecursionError) as error:
+            wanted = 'expected JSON such as {"name": {"input": 1.0, "output": 2.0}}'
+            raise ValueError(f"{wanted}, got {shown(raw)}") from error
+    for name, row in raw.items() if isinstance(raw, dict) else ():
+        try:
+            msgspec.convert(row, Price)
+        except msgspec.ValidationError as error:
+            problem = _in_our_words(str(error).replace(" - at `$.", " for `"))
+            told = f"{problem[0].lower()}{problem[1:]}"
+            raise ValueError(f"the row of {shown(name)}: {told}; expected {_ROWS}") from error
+    return raw
+
+
 def _commands(raw: object) -> object:
+    raw = [raw] if isinstance(raw, str) else raw
     if not isinstance(raw, list | tuple):
         return raw
     commands = [_split(item) if isinstance(item, str) else item for item in raw]
@@ -170,15 +214,47 @@ def _variables(raw: object) -> object:
     return raw
 
 
+_SHAPES: dict[str, Callable[[object], object]] = {
+    "duration": _duration,
+    "share": _share,
+    "network": _network,
+    "commands": _commands,
+    "addresses": _addresses,
+    "prices": _prices,
+}
+_SHAPES_OF_TEXT: dict[str, Callable[[str], object]] = {"clock": _clock, "argv": _split}
+
+
 def _enum_words(kind: object) -> tuple[str, ...]:
     if get_origin(kind) is Literal:
         return get_args(kind)
     return next((words for part in get_args(kind) if (words := _enum_words(part))), ())
 
 
-HIDDEN = "***"
 _HOUR = 3600
 _MINUTE = 60
+
+
+def shown_value(setting: Setting, value: object) -> object:
+    """The value as it may be shown: variables may be keys, an address may hold one."""
+    if setting.form == "variables" and isinstance(value, dict):
+        return dict.fromkeys(value, HIDDEN)
+    if setting.form == "prices" and isinstance(value, dict):
+        return {name: price.stated for name, price in value.items()}
+    return _each_address(setting, value, shown_address)
+
+
+def line_to_agree_to(setting: Setting, value: object) -> str:
+    """`key = value` for a person who is asked; of an address only what tells it from another."""
+    return toml_line(setting, _each_address(setting, value, fingerprinted))
+
+
+def _each_address(setting: Setting, value: object, show: Callable[[str], str]) -> object:
+    if setting.form == "addresses" and isinstance(value, Sequence):
+        return tuple(map(show, value))
+    if setting.form == "address" and isinstance(value, str) and value:
+        return show(value)
+    return value
 
 
 def toml_line(setting: Setting, value: object) -> str:
@@ -195,6 +271,8 @@ def toml_line(setting: Setting, value: object) -> str:
 def toml_value(value: object) -> str:
     if isinstance(value, str):
         return _toml_string(value)
+    if isinstance(value, Price):
+        value = value.stated
     if isinstance(value, Mapping):
         pairs = (f"{_toml_string(key)} = {toml_value(item)}" for key, item in value.items())
         return f"{{{', '.join(pairs)}}}"
@@ -222,5 +300,9 @@ def storable(config: Config) -> Config:
     """The settings as they may be kept: what could be a secret is hidden."""
     replace = msgspec.structs.replace
     agent = replace(config.agent, env=dict.fromkeys(config.agent.env, HIDDEN))
-    notify = replace(config.notify, webhook=HIDDEN if config.notify.webhook else "")
+    notify = replace(
+        config.notify,
+        urls=(HIDDEN,) * len(config.notify.urls),
+        webhook=HIDDEN if config.notify.webhook else "",
+    )
     return replace(config, agent=agent, notify=notify)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from ralphloop.proc.process_table import Proc
+from ralphloop.proc.process_table import Proc, ProcIdentity
 from ralphloop.proc.run import exit_of, spawn
 
 CHUNK = 64 * 1024
@@ -49,18 +49,23 @@ class Child:
 
     async def write_all(self, data: bytes) -> None:
         """Hand over the prompt and close; an agent that does not read it is free not to."""
+        try:
+            await self.write(data)
+        finally:
+            self._pipes["stdin"].close()
+
+    async def write(self, data: bytes) -> None:
+        """Say something more; nobody has to listen."""
         pipe = self._pipes["stdin"]
         view = memoryview(data)
         try:
-            while view:
+            while view and not pipe.closed:
                 try:
                     view = view[os.write(pipe.fileno(), view[:CHUNK]) :]
                 except BlockingIOError:
                     await _ready(pipe.fileno(), writing=True)
         except (BrokenPipeError, ConnectionResetError):
             pass
-        finally:
-            pipe.close()
 
     async def read(self, stream: str, take: Callable[[bytes], None]) -> None:
         """Hand every chunk of `stdout` or `stderr` to `take`, until its end."""
@@ -87,16 +92,20 @@ class Child:
 
 
 async def _ready(fd: int, *, writing: bool) -> None:
+    """Wait until something can be read there, or written."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
-    watch, forget = (
-        (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
-    )
-    watch(fd, ready.set)
+    if writing:
+        loop.add_writer(fd, ready.set)
+    else:
+        loop.add_reader(fd, ready.set)
     try:
         await ready.wait()
     finally:
-        forget(fd)
+        if writing:
+            loop.remove_writer(fd)
+        else:
+            loop.remove_reader(fd)
 
 
 _GAP_S = 60.0
@@ -118,13 +127,15 @@ class Clocks:
         monotonic: float,
         wall: float,
     ) -> None:
+        """Begin to count; `members` are those of the agent's tree who live."""
         self.wall_s = wall_s
         self.stall_s = stall_s
         self._monotonic = monotonic
         self._wall = wall
-        self._attended = self._last_sign = 0.0
-        self._members = members  # of the agent's tree
-        self._used: dict[tuple[int, float], float] = {}  # processor time, when last looked
+        self._attended = 0.0
+        self._last_sign = 0.0
+        self._members = members
+        self._used: dict[ProcIdentity, float] = {}  # processor time, when last looked
         self._used_at: float | None = None
         self._next_sample = 0.0
         self._files: object = None

@@ -28,6 +28,13 @@ _LONGEST_NAME = 120
 _TICKS = os.sysconf("SC_CLK_TCK")  # of a second, in which /proc counts
 
 
+class ProcIdentity(NamedTuple):
+    """By what a process is known: a pid alone is given to another one again."""
+
+    pid: int
+    started: float
+
+
 class Proc(NamedTuple):
     pid: int
     parent: int
@@ -37,11 +44,12 @@ class Proc(NamedTuple):
     cpu_s: float  # its own and that of its finished children
 
     @property
-    def identity(self) -> tuple[int, float]:
-        return self.pid, self.started
+    def identity(self) -> ProcIdentity:
+        return ProcIdentity(self.pid, self.started)
 
 
 def process_table() -> dict[int, Proc]:
+    """Every process there is, by its pid."""
     if _HAS_PROC:
         pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208 hot
     else:
@@ -52,6 +60,7 @@ def process_table() -> dict[int, Proc]:
 
 
 def find_process(pid: int) -> Proc | None:
+    """What is known of a process now; None where it is gone."""
     if not _HAS_PROC:
         return _by_psutil(pid)
     try:

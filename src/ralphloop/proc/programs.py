@@ -195,7 +195,8 @@ def module_places(kept: Iterable[str | Path]) -> ModulePlaces:
     for entry in sys.path:
         whole = os.path.abspath(entry)  # noqa: PTH100
         if is_distrusted(whole) and not any(PurePath(whole).is_relative_to(it) for it in own):
-            (found.named if whole in named else found.installed).append(whole)
+            places = found.named if whole in named else found.installed
+            places.append(whole)
     return found
 
 

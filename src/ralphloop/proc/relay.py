@@ -58,6 +58,7 @@ def _serve(listener: socket.socket, connect: Connect) -> None:
 
 
 def _join(near: socket.socket, connect: Connect) -> None:
+    """Connect, and hand over what each side says until both have ended."""
     try:
         far = connect()
         far.settimeout(None)

@@ -123,9 +123,14 @@ def run_command(
             own_session=not silent,
         )
         commands[process.pid] = only_tail
-    told = memoryview(stdin)
-    deadline = time.monotonic() + timeout_s
-    talk = _Conversation(process, told, deadline, keep, stop, only_tail)
+    talk = _Conversation(
+        process=process,
+        pending=memoryview(stdin),
+        deadline=time.monotonic() + timeout_s,
+        most=keep,
+        stop=stop,
+        only_tail=only_tail,
+    )
     try:
         with process:
             try:
@@ -143,9 +148,15 @@ def run_command(
             commands.pop(process.pid, None)
         if only_tail:
             _kill_group(process.pid)  # what stayed behind after a normal exit
-    said = bytes(talk.out[-keep:] if only_tail else talk.out), bytes(talk.err)
-    ends = (talk.timed_out, talk.overflowed, talk.stopped)
-    return CommandEnd(process.returncode, *said, *ends, timeout_s)
+    return CommandEnd(
+        process.returncode,
+        stdout=bytes(talk.out[-keep:] if only_tail else talk.out),
+        stderr=bytes(talk.err),
+        timed_out=talk.timed_out,
+        overflowed=talk.overflowed,
+        stopped=talk.stopped,
+        given_s=timeout_s,
+    )
 
 
 def run_in_front(
@@ -178,6 +189,7 @@ class _Conversation(msgspec.Struct):
     stopped: bool = False
 
     def hold(self) -> None:
+        """Talk until the process has ended, its time is up, or enough was said."""
         process = self.process
         with selectors.DefaultSelector() as selector, exit_of(process.pid) as its_exit:
             for source in (process.stdout, process.stderr, its_exit):

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import msgspec
 
@@ -58,6 +59,21 @@ class Place(StrEnum):
     BLANK = "blank"  # a file that is there and holds nothing
 
 
+class BoxedStart(NamedTuple):
+    """How a program is begun in a box."""
+
+    argv: list[str]
+    env: dict[str, str]
+
+
+class Listener(NamedTuple):
+    """An allowed address, and where it seems to be inside."""
+
+    host: str
+    seen: str  # its address inside
+    port: int
+
+
 class Box(msgspec.Struct, frozen=True, kw_only=True):
     """One plan, for any number of starts."""
 
@@ -71,7 +87,7 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
 
     def start(
         self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], *, write: Iterable[str] = ()
-    ) -> tuple[list[str], dict[str, str]]:
+    ) -> BoxedStart:
         """Command line and environment of a start, which may `write` more; OSError: no program."""
         import shutil
 
@@ -80,7 +96,8 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
             raise FileNotFoundError(errno.ENOENT, "no such program", argv[0])
         places = {**self.places, **dict.fromkeys(write, Place.WRITE)}
         words = [self.program, *_SEPARATE, "--cap-drop", "ALL", "--die-with-parent"]
-        words += [] if self.network == OPEN else ["--unshare-net"]
+        if self.network != OPEN:
+            words.append("--unshare-net")
         devices = _FEW_DEVICES if self.few_devices else ["--dev", "/dev"]
         words += ["--ro-bind", "/", "/", *devices, "--proc", "/proc"]
         words += ["--ro-bind", "/proc/sys", "/proc/sys"]
@@ -97,12 +114,13 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
             words += ["--cap-add", "CAP_NET_BIND_SERVICE", "--ro-bind", self.relay, self.relay]
             words += ["--ro-bind", f"{self.relay}/hosts", "/etc/hosts"]
             here = str(Path(__file__).with_name("relay.py"))
-            inner = [f"{seen}:{port}" for _, seen, port in listeners(self.network)]
+            inner = [f"{it.seen}:{it.port}" for it in listeners(self.network)]
             argv = [sys.executable, "-I", "-S", here, self.relay, *inner, "--", *argv]
         kept = {k: v for k, v in env.items() if k not in self.withheld and k not in _SESSION}
         if "TMPDIR" in kept:
             kept["TMPDIR"] = _OWN[0]
-        return [*words, "--chdir", str(cwd.resolve()), "--", *argv], {**kept, BOXED: "1"}
+        words += ["--chdir", str(cwd.resolve()), "--", *argv]
+        return BoxedStart(words, {**kept, BOXED: "1"})
 
     def disarm(self) -> None:
         """Take away what came into being and must not."""
@@ -159,9 +177,9 @@ def plan(
     return places | dict.fromkeys(allow, Place.WRITE)
 
 
-def listeners(network: Sequence[str]) -> list[tuple[str, str, int]]:
-    """Each allowed name, the address it seems to have inside and its port; loopback is itself."""
-    found = []
+def listeners(network: Sequence[str]) -> list[Listener]:
+    """Each allowed address, with where it seems to be inside; loopback is itself."""
+    found: list[Listener] = []
     next_number = 2
     for address in network:
         host, _, port = address.rpartition(":")
@@ -169,12 +187,13 @@ def listeners(network: Sequence[str]) -> list[tuple[str, str, int]]:
         seen = "127.0.0.1" if host == "localhost" else host
         if not (seen.startswith("127.") or seen == "::1"):
             seen = f"127.0.0.{next_number}"
-            next_number = next_number + 1
-        found.append((host, seen, int(port)))
+            next_number += 1
+        found.append(Listener(host, seen, int(port)))
     return found
 
 
 def hosts_file(network: Sequence[str]) -> str:
+    """The names of the allowed addresses, as `/etc/hosts` has them."""
     lines = ["127.0.0.1 localhost", "::1 localhost"]
     for host, seen, _ in listeners(network):
         if host != "localhost" and not host.startswith("127.") and ":" not in host:

@@ -35,11 +35,6 @@ async def in_thread(work: Work[_T]) -> _T:
     return running.result()
 
 
-async def short(work: Callable[[], _T]) -> _T:
-    """Something that takes no time, for those who take what may be waited for."""
-    return work()
-
-
 class StopSignal:
     """A request to stop what runs, at once if asked twice; only who waits needs an event loop."""
 

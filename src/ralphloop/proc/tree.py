@@ -18,10 +18,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from ralphloop.proc.process_table import (
     OF_SETUP,
     Proc,
+    ProcIdentity,
     children_of_this_process,
     find_process,
     mark_on,
@@ -33,7 +35,15 @@ from ralphloop.proc.process_table import (
 )
 from ralphloop.proc.run import commands, guard
 
-Stages = Sequence[tuple[signal.Signals, float]]
+
+class Stage(NamedTuple):
+    """What a tree is told, and how long it may take to obey."""
+
+    signal: signal.Signals
+    patience_s: float
+
+
+Stages = Sequence[Stage]
 
 _KILL_PATIENCE_S = 5.0
 # Boot time moves when the clock is set; start times of the same process may differ by this much.
@@ -171,9 +181,10 @@ class ProcessTree:
 
     def stopping(self, stages: Stages, hurry: Callable[[], bool] = bool) -> Iterator[float]:
         """Signal harder and harder until nobody of it lives; yields seconds to sleep."""
-        for number, patience in stages:
-            deadline = time.monotonic() + patience
-            told: set[tuple[int, float]] = set()
+        for stage in stages:
+            number = stage.signal
+            deadline = time.monotonic() + stage.patience_s
+            told: set[ProcIdentity] = set()
             pause = 0.01
             is_last = number == signal.SIGKILL
             while members := self.members(thorough=True):
@@ -202,6 +213,7 @@ class ProcessTree:
         return abs(self._known.get(proc.pid, 0.0) - proc.started) <= _START_TIME_TOLERANCE_S
 
     def _is_ours(self, proc: Proc, thorough: bool) -> bool:
+        """Whether a process that nobody has seen yet belongs to the tree."""
         if self.adopting:
             if proc.parent != self._me or not self._may_be_ours(proc.pid):
                 return False
@@ -228,16 +240,17 @@ class ProcessTree:
 
 
 def gentle(grace_s: float, first_s: float | None = None) -> Stages:
+    """Asked twice, with so much time each, then killed; `first_s` is for the first time alone."""
     return (
-        (signal.SIGINT, grace_s if first_s is None else first_s),
-        (signal.SIGTERM, grace_s),
-        (signal.SIGKILL, _KILL_PATIENCE_S),
+        Stage(signal.SIGINT, grace_s if first_s is None else first_s),
+        Stage(signal.SIGTERM, grace_s),
+        *AT_ONCE,
     )
 
 
+AT_ONCE: Stages = (Stage(signal.SIGKILL, _KILL_PATIENCE_S),)
+ASKED_ONCE: Stages = (Stage(signal.SIGTERM, 3.0), *AT_ONCE)
 GENTLE = gentle(5.0)
-AT_ONCE: Stages = ((signal.SIGKILL, _KILL_PATIENCE_S),)
-ASKED_ONCE: Stages = ((signal.SIGTERM, 3.0), *AT_ONCE)
 
 
 def names_of(members: Iterable[Proc]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import configparser
 import json
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
 from itertools import islice
@@ -152,6 +152,11 @@ class Directory:
         return value_at(self._documents[name], key)
 
 
+def _titles(stacks: Iterable[Stack]) -> str:
+    """What they are called; Java with two build tools is one."""
+    return " and ".join(dict.fromkeys(stack.title for stack in stacks))
+
+
 def detect(root: Path, *, directories: Sequence[Path] = ()) -> Detection:
     table = load_stacks(directories)
     directory = Directory(root)
@@ -168,7 +173,7 @@ def detect(root: Path, *, directories: Sequence[Path] = ()) -> Detection:
     return Detection(
         name=_first_text(used, "names", directory) or root.resolve().name or "project",
         description=_first_text(used, "descriptions", directory),
-        title=" and ".join(stack.title for stack in fitting),
+        title=_titles(fitting),
         tools=tuple(filter(None, tools)),
         checks=tuple(checks),
         says=tuple(filter(None, says)),
@@ -211,7 +216,7 @@ def _hints(table: Sequence[Stack], used: Sequence[Stack], directory: Directory) 
     below = []
     for path in candidates[:100]:
         if stacks := _fitting(table, Directory(path)):
-            below.append(f"{path.name} ({' and '.join(stack.title for stack in stacks)})")
+            below.append(f"{path.name} ({_titles(stacks)})")
     if below:
         yield (
             f"There is more below: {some(below)}. Checks run in this directory, so add "

@@ -1,0 +1,172 @@
+"""What a fresh work tree of a repository lacks, and the settings that bring it.
+
+A lane, and the clean tree in which stories are judged, have what git has.  What a person installed
+beside it (a virtual environment, `node_modules`) is brought by `[lanes] copy` and `setup`.  An
+environment that installs the project from the checkout is made anew: copied, it would test the
+checkout.  Rust and Go build from what is committed and need nothing.
+"""
+
+import shlex
+import tomllib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from ralphloop.room import read_regular
+
+_MOST_BYTES = 1 << 20
+_ENVIRONMENTS = (".venv", "venv", "env")
+_EXTRAS = ("dev", "test", "tests", "all")
+_NODE = {
+    "package-lock.json": ("npm", "ci"),
+    "pnpm-lock.yaml": ("pnpm", "install", "--frozen-lockfile"),
+    "yarn.lock": ("yarn", "install", "--frozen-lockfile"),
+}
+_MODULES = "node_modules"
+_USES_MODULES = ("npm", "npx", "yarn", "pnpm", "node")
+# What setups are made of; a script or a Makefile may make anything.
+_MAKES_MODULES = ("npm", "npx", "yarn", "pnpm", "bun")
+_MAKES_ENVIRONMENTS = ("uv", "poetry", "pdm", "pipenv", "hatch", "virtualenv")
+_MAKES_NEITHER = ("git", "pip", "pip3", "cargo", "go", "docker", "createdb", "mkdir", "touch", "cp")
+
+
+class LaneRecipe(NamedTuple):
+    """What `[lanes]` should say."""
+
+    copy: tuple[str, ...] = ()
+    setup: tuple[tuple[str, ...], ...] = ()
+
+
+def lane_recipe(root: Path) -> LaneRecipe:
+    """The settings that make a fresh work tree ready, by what is installed in this one."""
+    copy = list[str]()
+    setup = list[tuple[str, ...]]()
+    environment = next((it for it in _ENVIRONMENTS if (root / it / "pyvenv.cfg").is_file()), "")
+    if environment and (root / "uv.lock").is_file():
+        setup.append(("uv", "sync"))
+    elif environment and _installs_project(root / environment):
+        setup.append(("python3", "-m", "venv", environment))
+        setup.append((f"{environment}/bin/python", *_install(root)))
+    elif environment:
+        copy.append(environment)
+    if (root / _MODULES).is_dir():
+        lock = next((name for name in _NODE if (root / name).is_file()), "")
+        if lock:
+            setup.append(_NODE[lock])
+        else:
+            copy.append(_MODULES)
+    return LaneRecipe(tuple(copy), tuple(setup))
+
+
+def _installs_project(environment: Path) -> bool:
+    """Whether something in it is installed from a directory, as `pip install -e .` does."""
+    packages = environment.glob("lib/python*/site-packages")
+    marks = ("__editable__*", "_*_editable*.pth", "*.egg-link", "easy-install.pth", "_editable_*")
+    return any(any(place.glob(mark)) for place in packages for mark in marks)
+
+
+def _install(root: Path) -> tuple[str, ...]:
+    """How a project is installed for its tests, as words behind the interpreter."""
+    pip = ("-m", "pip", "install")
+    extras = [name for name in _EXTRAS if name in _extras_of(root)][:1]
+    project = f".[{extras[0]}]" if extras else "."
+    wanted = list[str]()
+    for name in ("requirements-dev.txt", "requirements.txt"):
+        if (root / name).is_file():
+            wanted += ["-r", name]
+            break
+    return (*pip, *wanted, "-e", project)
+
+
+def _extras_of(root: Path) -> Collection[str]:
+    with suppress(OSError, ValueError):  # none, or none that can be read
+        read = tomllib.loads(read_regular(root / "pyproject.toml", most=_MOST_BYTES).decode())
+        project = read.get("project", {})
+        extras = project.get("optional-dependencies", {}) if isinstance(project, dict) else {}
+        return set(extras) if isinstance(extras, dict) else set()
+    return set()
+
+
+class LaneLack(NamedTuple):
+    """Something that checks need and a fresh work tree will not have."""
+
+    words: str
+    fix: str  # what to write; empty where nobody can say
+
+    def __str__(self) -> str:
+        return f"{self.words}: {self.fix}" if self.fix else self.words
+
+
+def lacking_in_lane(
+    root: Path,
+    checks: Sequence[Sequence[str]],
+    recipe: LaneRecipe,
+    untracked: Collection[str] = (),
+) -> Iterator[LaneLack]:
+    """What checks need and a fresh work tree will not have, or would have in vain.
+
+    `recipe`: what `[lanes]` says now.  `untracked`: paths of the project that git does not have, a
+    directory as one.
+    """
+    known = [path.strip("/") for path in untracked]
+    places = dict.fromkeys((*_ENVIRONMENTS, _MODULES, *known))
+    for place in places:
+        uses = [argv for argv in checks if argv and _uses(argv, place)]
+        if not uses or not (root / place).exists():
+            continue
+        needed = f"{shlex.join(uses[0])} needs it"
+        if _is_brought(place, recipe.copy):
+            if place in _ENVIRONMENTS and _installs_project(root / place):
+                words = f"{place} installs the project from here: copied, it would test this one"
+                yield LaneLack(words, _what_to_write(root, place))
+        elif not any(_makes(argv, place) for argv in recipe.setup):
+            yield LaneLack(f"{place} is not in git, and {needed}", _what_to_write(root, place))
+
+
+def _what_to_write(root: Path, place: str) -> str:
+    found = lane_recipe(root)
+    is_known = place in found.copy or any(_makes(argv, place) for argv in found.setup)
+    wanted = found if is_known else LaneRecipe(copy=(place,))
+    lines = [f"[lanes] {line}" for line in recipe_lines(wanted)]
+    return f"write {' and '.join(lines)} in ralph.toml"
+
+
+def _is_brought(place: str, copy: Collection[str]) -> bool:
+    """Whether one of the copied paths is it, or lies around it."""
+    whole = f"{place}/"
+    return any(whole.startswith(f"{path.strip('/').removeprefix('./')}/") for path in copy)
+
+
+def _makes(argv: Sequence[str], place: str) -> bool:
+    """Whether a command may make this: it names it, it is the tool for it, or nobody can say."""
+    if not argv:
+        return False
+    if any(place in word for word in argv):
+        return True
+    program = Path(argv[0]).name
+    if program in _MAKES_MODULES:
+        return place == _MODULES
+    if program in _MAKES_ENVIRONMENTS:
+        return place in _ENVIRONMENTS
+    return program not in _MAKES_NEITHER and not program.startswith("python")
+
+
+def _uses(argv: Sequence[str], place: str) -> bool:
+    if place == _MODULES and Path(argv[0]).name in _USES_MODULES:
+        return True
+    words = (word.removeprefix("./") for word in argv)
+    return any(word == place or word.startswith(f"{place}/") for word in words)
+
+
+def recipe_lines(recipe: LaneRecipe) -> Iterator[str]:
+    """The lines as they stand in ralph.toml."""
+    if recipe.copy:
+        yield f"copy = [{', '.join(map(_quoted, recipe.copy))}]"
+    if recipe.setup:
+        commands = (f"[{', '.join(map(_quoted, argv))}]" for argv in recipe.setup)
+        yield f"setup = [{', '.join(commands)}]"
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"'
