@@ -41,9 +41,13 @@ JOURNAL_POINTS = (
     *_moments(_WRITES, "uncommitted", "committed"),
 )
 EXPERIMENT_POINTS = tuple(
-    _found(r'kill_point\("([a-z_.]+)"\)', "repo/experiment.py", "loop/trying.py")
+    _found(r'kill_point\("([a-z_.]+)"\)', "repo/experiment.py", "loop/exchanging.py")
 )
+REJECTION_POINTS = tuple(_found(r'kill_point\("([a-z_.]+)"\)', "loop/rejecting.py"))
+BRINGING_BACK_POINTS = tuple(_found(r'kill_point\("([a-z_.]+)"\)', "loop/bringing_back.py"))
 EFFECT_POINTS = _moments(
     [f"effect.{kind().kind}" for kind in get_args(AnyEffect)], "before", "after"
 )
 LANE_POINTS = tuple(_found(r'kill_point\("([a-z_.]+)"\)', "lanes/*.py", "loop/effects.py"))
+FOLLOW_POINTS = tuple(_found(r'kill_point\("([a-z_.]+)"\)', "forge/follower.py"))
+QUEUE_POINTS = tuple(_found(r'kill_point\("([a-z_.]+)"\)', "forge/queue_run.py"))

@@ -7,15 +7,18 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+import click
 import pytest
+
+from ralphloop.cli.main import COMMANDS, OLDER, ralph
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "ralphloop"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # A file name in several rooms stands for the same thing there: a command and what it commands, an
-# agent and its reader, the values of a room.
-SAME_THING = set("base claude inner model run values".split())
+# agent and its reader, the values of a room, what Python imports when it starts.
+SAME_THING = set("base claude model run sitecustomize values".split()) | set(COMMANDS)
 
 
 def test_a_file_name_means_one_thing() -> None:
@@ -35,6 +38,24 @@ def test_a_public_type_has_a_name_of_its_own() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 named[node.name].append(path.name)
     assert {name for name, where in named.items() if len(where) > 1} == set()
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_a_command_is_the_file_of_its_name(name: str) -> None:
+    """Who has typed a command knows which file to open, whatever the command calls from there."""
+    command = ralph.get_command(click.Context(ralph), name)
+    assert command is not None
+    assert command.callback is not None
+    assert command.callback.__module__ == f"ralphloop.cli.{name}"
+
+
+def test_beside_the_commands_stand_the_door_and_what_prints() -> None:
+    """A file in `cli` is a command; what several of them use lies in `cli/shared`."""
+    there = {path.stem for path in (PACKAGE / "cli").iterdir() if path.name != "__pycache__"}
+    assert there == {*COMMANDS, *OLDER, "__init__", "main", "output", "shared"}
+    shared = (PACKAGE / "cli" / "shared").glob("*.py")
+    command = re.compile(r"^@\w+\.(command|group)\(", re.MULTILINE)
+    assert [path.name for path in shared if command.search(path.read_text())] == []
 
 
 @pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])

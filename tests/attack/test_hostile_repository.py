@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import sentences
 from tests.cli.test_looking import Trapped
 from tests.conftest import RunRalph
 
@@ -17,11 +18,12 @@ COMMAND_LINES = [
     "", "analyze out.txt", "answer US-1 yes", "budget --cost 1", "circuit status", "circuit reset",
     "clean --dry-run", "clean", "lanes", "lanes clean", "completion bash", "config show", "config validate", "do x --verify true",
     "docs", "docs first-night", "doctor",
-    "eval cases.jsonl", "hook stop", "hook session-start", "init --yes", "learn --aggregate",
-    "learnings list", "log", "monitor --once", "note x", "pause", "plan prd.json --yes --try", "plan idea --yes",
+    "eval cases.jsonl", "fleet status", "hook stop", "hook session-start", "init --yes", "learn --aggregate",
+    "learnings list", "log", "mcp", "monitor --once", "note x", "pause", "plan prd.json --yes --try", "plan idea --yes",
     "plan --split US-1 --yes", "plugin path", "pr", "prices",
     "reject US-1 no", "replay", "report", "resume", "retry US-1", "review", "run", "run --dry-run",
     "run --detach", "simulate --scenario complete", "skip US-1", "stats", "status", "stop",
+    "seal --list", "seal test_it.py", "unseal test_it.py", "uninstall --dry-run", "uninstall --yes",
     "serve --revoke", "stories", "trust", "trust --show", "trust --journal", "trust --revoke",
 ]  # fmt: skip
 ACTING = {"demo"}  # in a repository of its own making
@@ -62,7 +64,7 @@ def test_no_command_runs_what_nobody_trusts(
 ) -> None:
     """Agents, checks, filters, hooks, signing, pagers: all of them stay where they are."""
     done = run_ralph(*words.split(), cwd=trapped.root, env=trapped.env, stdin="{}")
-    assert "internal error" not in done.stderr, done.stderr
+    assert sentences.INTERNAL not in done.stderr, done.stderr
     assert not trapped.marks.exists(), trapped.marks.read_text()
     if words in ("run", "run --detach", "trust"):
         assert done.returncode == 77, done
@@ -80,7 +82,7 @@ def test_a_pipe_in_place_of_a_file_hangs_nothing(
     for words in READING:
         given = '{"session_id": "x", "cwd": "."}'
         done = run_ralph(*words.split(), cwd=trapped.root, env=trapped.env, stdin=given)
-        assert "internal error" not in done.stderr, (words, done.stderr)
+        assert sentences.INTERNAL not in done.stderr, (words, done.stderr)
         path.unlink(missing_ok=True)
         os.mkfifo(path)
     assert not trapped.marks.exists()

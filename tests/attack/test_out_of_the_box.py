@@ -577,8 +577,8 @@ def test_a_diff_driver_of_the_tree_is_not_used_in_a_review(world: World) -> None
     for words in (["review"], ["report"], ["review", "--json"], ["learnings"]):
         world.ralph(*words)
     # A person who presses `d` sees the change, in a pager of their own.
-    said = typed(world, b"dq", "review")
-    assert "+done" in said
+    said = typed(world, b"dq", "review", "--plain")
+    assert "+ done" in said
     assert world.marks() == []
 
 

@@ -135,13 +135,24 @@ def test_a_cookie_set_by_another_server_of_this_machine_locks_nobody_out(visits:
 
 def test_the_cookie_is_for_this_page_alone(visits: Visits) -> None:
     """HttpOnly, SameSite=Strict, and below a path that nobody can guess."""
-    found = visits.post("enter", token=visits.devices.ticket())
+    found = visits.post("enter", token=visits.devices.issue_ticket())
     parts = [part.strip().lower() for part in found.header("set-cookie").split(";")]
     assert {"httponly", "samesite=strict", f"path=/{visits.path.lower()}/"} <= set(parts)
     assert len(visits.path) >= 16
 
 
-@pytest.mark.parametrize("path", ["/", "/wrong/", "//", "/favicon.ico", "/.well-known/x"])
+@pytest.mark.parametrize("path", ["/door.js", "/page.css", "/icon.svg", "/"])
+def test_what_stands_before_the_path_tells_nothing(visits: Visits, path: str) -> None:
+    """The same for everybody, no way in, and not under a foreign name."""
+    stranger = visits.get("", path=path)
+    assert (stranger.status, told_nothing(stranger.text)) == (200, True)
+    assert visits.path not in stranger.text
+    assert visits.get("", visits.known(), path=path).body == stranger.body
+    assert visits.get("", path=path, hosts=["evil.example"]).status == 421
+    assert visits.ask("POST", "", path=path).status == 404
+
+
+@pytest.mark.parametrize("path", ["/wrong/", "//", "/favicon.ico", "/.well-known/x"])
 def test_nobody_finds_the_page_without_its_path(visits: Visits, path: str) -> None:
     """Not with a known cookie either."""
     assert visits.get("", visits.known(), path=path).status == 404
@@ -149,10 +160,10 @@ def test_nobody_finds_the_page_without_its_path(visits: Visits, path: str) -> No
 
 def test_an_address_lets_one_device_in_once(visits: Visits) -> None:
     """A second use is refused; so is one that is too old, or invented."""
-    ticket = visits.devices.ticket()
+    ticket = visits.devices.issue_ticket()
     assert visits.post("enter", token=ticket).status == 303
     assert visits.post("enter", token=ticket).status == 401
-    old = visits.devices.ticket()
+    old = visits.devices.issue_ticket()
     visits.hours.now += devices.TICKET_S + 1
     for token in (old, "", "x", "\udcff" * 3):
         assert visits.post("enter", token=token.encode("utf-8", "replace").decode()).status == 401
@@ -160,7 +171,7 @@ def test_an_address_lets_one_device_in_once(visits: Visits) -> None:
 
 def test_looking_at_the_address_uses_nothing_up(visits: Visits) -> None:
     """A messenger that fetches a preview neither comes in nor locks the person out."""
-    ticket = visits.devices.ticket()
+    ticket = visits.devices.issue_ticket()
     for _ in range(3):
         found = visits.get(f"?token={ticket}")
         assert (found.status, found.header("set-cookie")) == (200, "")
@@ -170,7 +181,7 @@ def test_looking_at_the_address_uses_nothing_up(visits: Visits) -> None:
 
 def test_a_foreign_page_lets_nobody_in(visits: Visits) -> None:
     """A form that brings a token from elsewhere is refused before it is looked at."""
-    ticket = visits.devices.ticket()
+    ticket = visits.devices.issue_ticket()
     body = f"token={ticket}".encode()
     assert visits.send("enter", "", body, [("origin", "https://evil.example")]).status == 403
     assert visits.post("enter", token=ticket).status == 303
@@ -192,7 +203,7 @@ def test_a_device_is_forgotten_by_wish_and_by_time(visits: Visits) -> None:
 
 def test_what_is_kept_opens_nothing(visits: Visits, tmp_path: Path) -> None:
     """The file holds digests, for its owner alone; a broken one lets nobody in."""
-    cookie, ticket = visits.known(), visits.devices.ticket()
+    cookie, ticket = visits.known(), visits.devices.issue_ticket()
     (file,) = (tmp_path / "state" / "ralph" / "page").glob("*.json")
     text = file.read_text()
     assert cookie not in text
@@ -274,7 +285,7 @@ def test_a_page_that_only_shows_steers_nothing(night: Night, tmp_path: Path) -> 
         assert not page.tags & {"form", "button", "textarea"}
         for kind in ("stop", "pause", "answer", "note", "retry", "skip"):
             assert visits.post("do", cookie, kind=kind, story="US-006", text="x").status == 403
-        assert visits.post("enter", token=visits.devices.ticket()).status == 303
+        assert visits.post("enter", token=visits.devices.issue_ticket()).status == 303
     assert night.requests() == []
 
 

@@ -205,6 +205,8 @@ def test_a_check_finds_no_way_out(
     world.project(f"echo '{attack}' > check.sh\necho done > work.txt", settings=ON)
     if refused(world):
         return
+    # In place: in the clean tree there is nothing of the project to attack.
+    world.env["RALPH_PROOF_CLEAN_TREE"] = "off"
     world.ralph("run")
     found = world.found("check")
     rows(record_property, found, "check")
@@ -250,7 +252,7 @@ def test_without_a_sandbox_the_ways_are_open(world: World) -> None:
     harmless = "read see connect link 'write to .bashrc' 'write to another' 'write a new'"
     world.project(f"{SYSTEM_PYTHON} ways_out agent {harmless}\necho done > work.txt")
     done = world.ralph("run")
-    assert "not confined: the agent, the checks and git's hooks have your own rights" in done.stderr
+    assert "No sandbox: the agent, the checks and git's hooks can read and change" in done.stderr
     out = [name for name, happened in world.found("agent").items() if happened == "worked"]
     assert len(out) >= 14
     assert world.marks() != []
@@ -291,7 +293,7 @@ def test_auto_runs_without_one_and_says_so(world: World) -> None:
     world.env = {**world.env, "PATH": str(world.place / "bin")}
     done = world.ralph("run")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("not confined:") == 1
+    assert done.stderr.count("No sandbox:") == 1
     assert "bubblewrap is not installed" in done.stderr
 
 

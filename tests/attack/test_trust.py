@@ -16,6 +16,7 @@ from ralphloop.config.load import load_config
 from ralphloop.config.model import SECTIONS, settings
 from ralphloop.own_code import runs_code_of
 from ralphloop.trust import HARMLESS, grants_of
+from tests import sentences
 from tests.hook.support import Box
 from tests.loop.projects import LIBRARY
 
@@ -148,6 +149,8 @@ def test_a_person_is_asked_once_on_a_terminal(clone: Clone) -> None:
     code, said = clone.on_terminal("n", "run")
     assert (code, clone.ran) == (77, set())
     assert 'checks.commands = [["./check.sh"]]' in said
+    assert "you said no to what this repository may run" in said
+    assert "nobody here said yes" not in said
     code, _ = clone.on_terminal("y", "run")
     assert (code, clone.ran) == (3, {"agent", "check"})
     assert clone.ralph("run").returncode == 3
@@ -189,7 +192,7 @@ def test_limits_and_fewer_powers_ask_nothing(clone: Clone, change: tuple[str, st
     clone.write("ralph.toml", SETTINGS.format(python=sys.executable).replace(*change))
     shown = clone.ralph("trust")
     assert shown.returncode == 0
-    assert "not agreed to" not in shown.stdout
+    assert sentences.NOT_AGREED not in shown.stdout
 
 
 def test_every_work_tree_inherits_it_and_another_clone_does_not(clone: Clone) -> None:
@@ -233,7 +236,7 @@ def test_the_yes_of_init_is_one_only_for_what_it_wrote(clone: Clone) -> None:
     assert clone.ralph("init", "--yes", "--agent", "claude").returncode == 0
     shown = clone.ralph("trust")
     assert shown.returncode == 0
-    assert "not agreed to" not in shown.stdout
+    assert sentences.NOT_AGREED not in shown.stdout
 
 
 def test_a_declared_agent_is_agreed_to_line_by_line(clone: Clone) -> None:
@@ -254,7 +257,7 @@ def test_a_clones_hostile_verify_is_asked_about_and_an_honest_one_is_not(clone: 
     clone.stories(["pytest", "tests/test_new.py"], ["./scripts/prove.sh"], ["npm", "test"])
     shown = clone.ralph("trust")
     assert shown.returncode == 0
-    assert "not agreed to" not in shown.stdout
+    assert sentences.NOT_AGREED not in shown.stdout
     clone.stories(["sh", "-c", f"echo verify >> {clone.marks}"])
     clone.commit()
     assert clone.ralph("run").returncode == 77
@@ -371,7 +374,7 @@ def test_what_a_project_passes_to_the_agent_is_said_at_the_start(clone: Clone) -
     clone.write("ralph.toml", text)
     clone.commit()
     said = clone.ralph("run", "--trust").stderr
-    line = next(line for line in said.splitlines() if "has a say" in line)
+    line = next(line for line in said.splitlines() if "for the agent:" in line)
     assert "args --x" in line
     assert "variables BASE_URL" in line
     assert "keys ANTHROPIC_API_KEY" in line
@@ -384,7 +387,8 @@ def test_a_setting_nobody_has_thought_about_asks(clone: Clone) -> None:
     asking = {name for name, it in settings().items() if not {name, it.section} & HARMLESS}
     powers = "command binary args env pass_env allow fallback escalate safety".split()
     assert asking >= {f"agent.{name}" for name in powers}
-    assert asking >= {"checks.commands", "session.on_end", "notify.command", "notify.webhook"}
+    assert asking >= {"checks.commands", "session.on_end"}
+    assert asking >= {"notify.command", "notify.urls", "notify.webhook"}
 
 
 @pytest.mark.parametrize(

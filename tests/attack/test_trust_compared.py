@@ -12,6 +12,7 @@ from ralphloop.config.load import load_config
 from ralphloop.config.model import settings
 from ralphloop.own_code import runs_code_of
 from ralphloop.trust import grants_of
+from tests import sentences
 from tests.attack.test_trust import SETTINGS, Clone, clone
 
 pytestmark = pytest.mark.attack
@@ -71,7 +72,7 @@ def test_a_default_that_undoes_a_persons_own_setting_is_asked_about(
     assert f"{section.strip('[]')}.{setting.partition(' ')[0]}" in shown
     assert "instead of" in shown
     assert clone.ralph("trust", "--yes").returncode == 0
-    assert "not agreed to" not in clone.ralph("trust").stdout
+    assert sentences.NOT_AGREED not in clone.ralph("trust").stdout
 
 
 @pytest.mark.parametrize(
@@ -94,6 +95,23 @@ def test_a_line_that_is_as_strict_or_stricter_asks_nothing(clone: Clone, line: s
     with_own_settings(clone)
     clone.write("ralph.toml", f"{line}\n")
     assert "Nothing in this repository" in clone.ralph("trust", "--show").stdout
+
+
+@pytest.mark.parametrize("row", ["input = 0\noutput = 0", "input = 99\noutput = 99"])
+def test_a_repository_that_states_prices_asks(clone: Clone, row: str) -> None:
+    """A cheaper model frees work of the person's limits of money; nothing is started before a yes."""
+    with_own_settings(clone)
+    clone.write("ralph.toml", f'[prices."claude-opus-5"]\n{row}\n')
+    clone.commit()
+    done = clone.ralph("run")
+    assert done.returncode == 77, done
+    assert not clone.ran
+    assert 'prices.models = {"claude-opus-5" = {"input" =' in clone.ralph("trust", "--show").stdout
+    assert clone.ralph("trust", "--yes").returncode == 0
+    assert sentences.NOT_AGREED not in clone.ralph("trust").stdout
+    clone.write("ralph.toml", '[prices."claude-opus-5"]\ninput = 0.5\noutput = 0\n')
+    clone.commit()
+    assert clone.ralph("run").returncode == 77
 
 
 def test_limits_are_compared_with_ours_where_a_person_names_none(clone: Clone) -> None:
@@ -359,4 +377,4 @@ def test_a_person_who_agreed_to_checks_by_a_full_path_is_not_asked_for_each_test
     clone.write("ralph.toml", text.replace('[["./check.sh"]]', named))
     assert clone.ralph("trust", "--yes").returncode == 0
     clone.stories(["pytest", "tests/test_new.py"])
-    assert "not agreed to" not in clone.ralph("trust").stdout
+    assert sentences.NOT_AGREED not in clone.ralph("trust").stdout

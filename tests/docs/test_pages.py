@@ -31,7 +31,9 @@ BEGINNINGS: dict[str, Callable[[Shell], None]] = {
     "troubleshooting.md": rooms.one_story,
 }
 UNTIL_IT_ENDS = 'while ralph status --json | grep -q \'"state": "running"\'; do sleep 0.2; done'
-OTHER_TOML = re.compile(r"(# agents\.d/.*\n)?name = |\[models\]")  # agents, stacks, prices
+OTHER_TOML = re.compile(
+    r"(# agents\.d/.*\n)?name = |(# prices\.toml\n)?\[models\]"
+)  # agents, prices
 SHELLS = {"", "sh", "bash", "shell", "zsh"}
 
 

@@ -1,6 +1,6 @@
 """What tests with real CLIs share: a scripted model, a world of their own, no process left behind.
 
-Tests that need a CLI carry the marker `e2e` (`e2e_all` for the two that are slow to start) and
+Tests that need a CLI carry the marker `e2e` (`e2e_all` for all the others) and
 run only where this directory is asked for: `make test` needs no Node.js.
 """
 
@@ -25,7 +25,7 @@ _GRACE_S = 3.0
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers of this directory."""
     config.addinivalue_line("markers", "e2e: needs claude or codex; run by `make e2e`")
-    config.addinivalue_line("markers", "e2e_all: needs gemini or opencode; run by `make e2e-all`")
+    config.addinivalue_line("markers", "e2e_all: needs another CLI; run by `make e2e-all`")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

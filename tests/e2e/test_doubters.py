@@ -13,7 +13,7 @@ import pytest
 from ralphloop.core.grading import Grade
 from tests.e2e.clis import CLIS, ENVIRONMENTS
 from tests.e2e.conftest import World
-from tests.e2e.model_server import ALWAYS, ModelServer, fail, say
+from tests.e2e.model_server import ALWAYS, ModelServer, fail, say, shell, use, write
 from tests.loop.projects import CALC, IGNORED, TESTS, UNITTEST, Sandbox, sandbox, story
 
 pytestmark = pytest.mark.e2e
@@ -35,12 +35,19 @@ def script(name: str) -> str:
 
 
 def doubted(
-    name: str, tmp_path: Path, server: ModelServer, world: World, *, there: bool = True
+    name: str,
+    tmp_path: Path,
+    server: ModelServer,
+    world: World,
+    *,
+    there: bool = True,
+    reviewer: str = "",
+    agent: str = AGENT,
 ) -> Sandbox:
     """A project with the reviewer of the guide."""
     box = sandbox(
         tmp_path,
-        AGENT,
+        agent,
         stories=[story("US-1") | {"acceptanceCriteria": [CRITERION]}],
         checks=UNITTEST,
         files={
@@ -53,8 +60,11 @@ def doubted(
     )
     (box.root / "review.sh").chmod(0o755)
     config = box.root / "ralph.toml"
-    line = f"doubt = {json.dumps([['./review.sh']])}\n"
-    config.write_text(config.read_text().replace("[limits]", f"{line}[limits]", 1))
+    line = f"doubt = {json.dumps([reviewer or ['./review.sh']])}\n"
+    told = config.read_text().replace("[limits]", f"{line}[limits]", 1)
+    if reviewer:  # an agent gets a key only where it is passed on
+        told = told.replace("[checks]", 'pass_env = ["ANTHROPIC_API_KEY"]\n[checks]', 1)
+    config.write_text(told)
     box.git("commit", "-qam", "doubt")
     own = ENVIRONMENTS[name](server.url, world.home)
     cli = [str(CLIS[name].program.parent)] if there else []
@@ -99,3 +109,49 @@ def test_one_that_cannot_answer_is_no_obstacle(
     assert done.code == 0, done.text
     assert (box.starts, box.records()[-1].verdict.grade) == (1, Grade.VERIFIED)
     assert bool(server.requests) is there
+
+
+HIDES = "write('.gitattributes', '*.py -diff\\n')\n"
+PADS = "write('aaa.txt', ''.join(f'{n} padding\\n' for n in range(40_000)))\n"
+
+
+@pytest.mark.parametrize("name", ["claude", "codex"])
+def test_a_second_model_is_one_setting(
+    tmp_path: Path, server: ModelServer, world: World, name: str
+) -> None:
+    """`@name` only reads, is given every line whatever `.gitattributes` says, and doubts once."""
+    box = doubted(name, tmp_path, server, world, reviewer=f"@{name}", agent=HIDES + AGENT)
+    tries = write("mine.txt", "x") if name == "claude" else shell("echo x > mine.txt")
+    server.play(
+        use(tries),  # a reviewer that would write is refused by its own flags
+        say("DOUBT: 1: calc.py line 6, halve(3) is 1"),
+        say("OK: 1"),
+    )
+    done = box.run("--max-iterations", "2", timeout=200)
+    assert done.code == 0, done.text
+    assert not (box.root / "mine.txt").exists()
+    first, second = (record.verdict for record in box.records())
+    assert not first.passed
+    assert "halve(3) is 1" in box.prompt(2)
+    assert second.grade is Grade.VERIFIED, second
+    assert CRITERION in server.requests[0].prompt
+    assert "+def halve(x):" in server.requests[0].prompt
+    shown = " ".join(box.ralph("stats").out.split())
+    assert f"@{name}: asked 2 times; 1 doubt; 1 put to the agent, 1 led to a change" in shown
+    told = json.loads(box.ralph("stats", "--json").out)["doubters"][f"@{name}"]
+    assert told["tokens"] > 0
+    assert box.status()["cost_usd"] == pytest.approx(told["cost_usd"])
+
+
+def test_a_long_change_is_given_to_a_second_model_in_parts(
+    tmp_path: Path, server: ModelServer, world: World
+) -> None:
+    """Each part is asked about; the first and the last line of the change are among them."""
+    box = doubted("claude", tmp_path, server, world, reviewer="@claude", agent=PADS + AGENT)
+    server.play(say("OK: 1", times=ALWAYS))
+    done = box.run("--max-iterations", "1", timeout=200)
+    assert done.code == 0, done.text
+    asked = [request.prompt for request in server.requests]
+    assert len(asked) > 1
+    for line in ("+0 padding", "+39999 padding", "+def halve(x):"):
+        assert any(line in prompt for prompt in asked)

@@ -44,7 +44,7 @@ def test_a_pull_request_is_opened_and_brought_up_to_date(shop: Shop, hub: GitHub
     assert done.code == 0, done.text
     assert done.out == "https://github.com/owner/shop/pull/7\n"
     assert hub.pulls[0]["draft"] is False
-    assert "its own verify command was red and is green" in hub.pulls[0]["body"]
+    assert "proved by its verify command (red before, green after)" in hub.pulls[0]["body"]
     hub.pulls[0]["body"] += "\nThanks!"
     again = shop.box.ralph("pr", "--draft", "--title", "Mine")
     assert again.code == 0, again.text

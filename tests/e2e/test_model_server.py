@@ -332,6 +332,8 @@ def test_side_calls_are_answered_without_the_script(stage: ModelServer) -> None:
     """Titles, token counts and routers take no turn and cost nothing."""
     stage.play(say("main"))
     title = {key: value for key, value in asked(CHAT).items() if key != "tools"}
+    titled = {"role": "system", "content": "You are a title generator."}
+    title["messages"] = [titled, *title["messages"]]
     assert "Scripted" in streamed_text(CHAT, post(stage, CHAT, title))
     counted = post(stage, "/v1/messages/count_tokens", asked(MESSAGES, stream=False)).json
     assert "input_tokens" in counted

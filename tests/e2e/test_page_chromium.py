@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.server
+import os
+import shutil
 import subprocess
 import threading
 import time
@@ -14,10 +16,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from ralphloop.night.look import look
 from ralphloop.proc.run import ourselves
+from ralphloop.project import Project
+from ralphloop.ui.page.links import page_address
 from tests.cli.test_serve import Served, served
 from tests.e2e.chromium import Page, browser
-from tests.loop.projects import sandbox
+from tests.loop.projects import UNITTEST, sandbox
+from tests.night import test_review as nights
 from tests.ui.monitor_nights import RUN, Night, finished, running, stuck
 from tests.ui.report_nights import HOSTILE
 from tests.ui.test_report_model import multiply_iterations
@@ -113,7 +119,8 @@ def test_the_page_fits_and_asks_nobody_else(
     night = begin(tmp_path / "shop")
     with night.held(), served(night.project.root) as site:
         address = enter(page, site, width=width, dark=dark)
-        for end in ("", "stories", "story?id=US-006", "iterations", "iteration?n=1"):
+        ends = ("", "review", "stories", "story?id=US-006", "story?id=US-002", "iterations")
+        for end in (*ends, "iteration?n=1"):
             page.visit(f"{address}{end}", width=width, dark=dark)
             assert page.value("document.documentElement.scrollWidth <= innerWidth"), end
             assert not [url for url in page.requests if not url.startswith(address)]
@@ -276,6 +283,107 @@ def test_hostile_words_do_nothing_in_a_browser(tmp_path: Path, page: Page) -> No
         assert not [url for url in page.requests if not url.startswith(address)]
         assert page.complaints == []
         assert page.value("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.fixture(scope="module")
+def reviewed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A night of three that is over: honest work, a table of answers, a weakened test."""
+    made = sandbox(
+        tmp_path_factory.mktemp("night"),
+        nights.APPEND + nights.AGENT,
+        stories=nights.STORIES,
+        checks=UNITTEST,
+        files=nights.FILES,
+    )
+    assert made.run().code == 0
+    return made.root
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 768, 390], ids=["desktop", "tablet", "phone"])
+def test_a_review_is_readable_at_every_width(
+    reviewed: Path, page: Page, width: int, dark: bool
+) -> None:
+    """No sideways scrolling, no column of a few letters, claim beside evidence where there is room."""
+    with served(reviewed) as site:
+        address = enter(page, site, width=width, dark=dark)
+        for end in ("review", "story?id=US-1", "story?id=US-2", "story?id=US-3"):
+            page.visit(f"{address}{end}", width=width, height=844, dark=dark)
+            assert page.value("document.documentElement.scrollWidth <= innerWidth"), end
+            narrow = (
+                "[...document.querySelectorAll('main p, main li, main code, main pre')]"
+                ".filter(it => it.innerText.length > 20 && it.checkVisibility()"
+                " && it.getBoundingClientRect().width < 100).map(it => it.innerText.slice(0, 40))"
+            )
+            assert page.value(narrow) == [], end
+        sides = (
+            "['.claim', '.evidence'].map(it => document.querySelector(it).getBoundingClientRect())"
+        )
+        beside = page.value(f"(([a, b]) => b.left >= a.right && b.top === a.top)({sides})")
+        assert beside is (width >= 1024)
+        assert page.complaints == []
+
+
+def test_a_person_in_bed_decides_with_taps(reviewed: Path, page: Page, tmp_path: Path) -> None:
+    """Sent back with words, the next one accepted, that taken back: the phone alone."""
+    shutil.copytree(reviewed, tmp_path / "shop", symlinks=True)
+    project = Project(tmp_path / "shop")
+    with served(project.root) as site:
+        address = enter(page, site, width=390, height=844)
+        page.visit(f"{address}review", width=390, height=844)
+        click(page, "a.main")
+        page.until("!!document.getElementById('decide')")
+        assert "needs review" in words(page, "main")
+        click(page, "#back summary")
+        page.command("Runtime.evaluate", expression="document.getElementById('why').focus()")
+        page.command("Input.insertText", text="The test must ask for 0.13 as before.")
+        click(page, "#back button")
+        page.until("!location.search.includes('US-3') && document.readyState === 'complete'")
+        assert "US-3 is open again" in words(page, "#said")
+        accepted = str(page.value("new URLSearchParams(location.search).get('id')"))
+        click(page, "#decide button.main")
+        page.until(shows(f"{accepted} is accepted", "#said"))
+        click(page, "#said button")
+        page.until(shows("waits for your", "#said"))
+    standing = {one.story.id: one for one in look(project).stories}
+    assert not standing["US-3"].story.passes
+    assert not standing[accepted].is_accepted
+
+
+def test_what_cannot_be_sent_back_keeps_the_words(
+    reviewed: Path, page: Page, tmp_path: Path
+) -> None:
+    """A run has begun meanwhile: the reason stands beside the field, and nothing has to be retyped."""
+    shutil.copytree(reviewed, tmp_path / "shop", symlinks=True)
+    project = Project(tmp_path / "shop")
+    with served(project.root) as site:
+        address = enter(page, site, width=390, height=844)
+        page.visit(f"{address}story?id=US-1", width=390, height=844)
+        click(page, "#back summary")
+        page.command("Runtime.evaluate", expression="document.getElementById('why').focus()")
+        page.command("Input.insertText", text="Half a thought")
+        (project.root / "shop.py").write_text("mine = 1\n")
+        click(page, "#back button")
+        page.until("!!document.querySelector('#decide .error')")
+        assert "shop.py" in words(page, "#decide .error")
+        assert page.value("document.getElementById('why').value") == "Half a thought"
+        assert page.value("document.getElementById('why').checkVisibility()")
+        assert (project.root / "shop.py").read_text() == "mine = 1\n"
+
+
+def test_the_link_of_a_message_opens_the_story(reviewed: Path, page: Page) -> None:
+    """For a browser that was let in before; any other is told how it is let in."""
+    with served(reviewed) as site:
+        link = page_address(reviewed, os.environ, "US-2")
+        page.visit(link, width=390, height=844)
+        page.until(shows("does not know the way in"))
+        enter(page, site, width=390, height=844)
+        page.visit("about:blank")
+        page.visit(link, width=390, height=844)
+        page.until(shows("Know the rate of a country", "h1"))
+        page.visit(f"{link.partition('#')[0]}#../../evil", width=390, height=844)
+        page.until("location.pathname.length > 16")
+        assert page.value("location.origin") == link.partition("/#")[0]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import pytest
 
 from ralphloop.errors import ExitCode
 from ralphloop.text.status_block import Status
+from tests import sentences
 from tests.e2e.bills import assert_dollars_billed
 from tests.e2e.clis import CLIS, YEAR_OLD
 from tests.e2e.conftest import World
@@ -175,7 +176,7 @@ def test_a_usage_limit_ends_the_run_where_waiting_is_not_wanted(
     server.play(claude_usage_limit(resets_in_s=3600))
     run = made.ralph("run", "--no-wait")
     assert run.returncode == ExitCode.LIMIT
-    assert "ralph run --continue" in run.stdout + run.stderr
+    assert sentences.GO_ON in run.stdout + run.stderr
 
 
 def test_out_of_turns_is_not_the_end(server: ModelServer, world: World) -> None:
@@ -248,7 +249,7 @@ def test_ctrl_c_in_the_middle_of_a_tool_leaves_nothing_running(
     made.interrupt(running)
     out, _ = running.communicate(timeout=60)
     assert running.returncode == ExitCode.INTERRUPTED, out
-    assert "ralph run --continue" in out
+    assert sentences.GO_ON in out
     assert [named(it) for it in processes_of(world.work)] == []
     assert_done(made, made.ralph("run", "--continue"))
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import pytest
 
 from ralphloop.errors import ExitCode
+from tests import sentences
 from tests.e2e.clis import CLIS
 from tests.e2e.conftest import World
 from tests.e2e.model_server import (
@@ -130,7 +131,7 @@ def test_a_usage_limit_ends_the_run_where_waiting_is_not_wanted(
     server.play(codex_usage_limit(resets_at=int(time.time()) + 3600))
     run = made.ralph("run", "--no-wait")
     assert run.returncode == ExitCode.LIMIT
-    assert "ralph run --continue" in run.stdout + run.stderr
+    assert sentences.GO_ON in run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "UTC", "Asia/Kolkata"])
@@ -183,7 +184,7 @@ def test_ctrl_c_in_the_middle_of_a_tool_leaves_nothing_running(
     made.interrupt(running)
     out, _ = running.communicate(timeout=60)
     assert running.returncode == ExitCode.INTERRUPTED, out
-    assert "ralph run --continue" in out
+    assert sentences.GO_ON in out
     assert [named(it) for it in processes_of(world.work)] == []
     assert_done(made, made.ralph("run", "--continue"))
 

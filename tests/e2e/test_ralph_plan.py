@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ralphloop.errors import ExitCode
+from tests import sentences
 from tests.e2e.conftest import World
 from tests.e2e.model_server import ModelServer, Usage, read, say, shell, use, write
 from tests.e2e.projects import Project, project, story
@@ -57,10 +58,10 @@ def test_a_broken_plan_is_repaired_and_a_question_answered(
     )
     done = made.ralph("plan", "Let people export notes", "--yes")
     assert done.returncode == ExitCode.COMPLETE, done.stdout + done.stderr
-    assert "a comma before the closing bracket" in done.stderr
+    assert sentences.TRAILING_COMMA in done.stderr
     assert f"asked {agent} 3 times" in done.stderr
     assert "a comma" in server.requests[2].prompt
-    assert "a comma before the closing bracket" in server.requests[3].prompt
+    assert sentences.TRAILING_COMMA in server.requests[3].prompt
     written = listed(made)
     assert list(written) == ["US-001", "US-002", "US-003"]
     assert written["US-002"]["title"] == "Export notes"

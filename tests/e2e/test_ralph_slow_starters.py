@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralphloop.errors import ExitCode
+from tests import sentences
 from tests.e2e.conftest import World
 from tests.e2e.model_server import ALWAYS, ModelServer, fail, read, say, shell, use
 from tests.e2e.model_server import edit as change
@@ -60,4 +61,4 @@ def test_ctrl_c_stops_everything(server: ModelServer, world: World, name: str) -
     made.interrupt(running)
     out, _ = running.communicate(timeout=60)
     assert running.returncode == ExitCode.INTERRUPTED, out
-    assert "ralph run --continue" in out
+    assert sentences.GO_ON in out

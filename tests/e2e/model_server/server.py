@@ -24,8 +24,8 @@ from tests.e2e.model_server.stage import Exchange, Stage
 class ModelServer:
     """A scripted model; use it as a context manager."""
 
-    def __init__(self, root: Path | None = None, port: int = 0) -> None:
-        self.stage = Stage()
+    def __init__(self, root: Path | None = None, port: int = 0, stage: Stage | None = None) -> None:
+        self.stage = stage or Stage()
         self._http = _Http(self.stage, root or Path.cwd(), port)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
 

@@ -12,7 +12,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tests.e2e.model_server.script import ALWAYS, Scene, Turn, Usage
@@ -110,7 +110,8 @@ class Stage:
         """Record a request and choose its answer."""
         with self._lock:
             number = len(self.exchanges) + 1
-            turn = Turn(usage=Usage()) if question.side else self._choose(question.prompts)
+            side = Turn(usage=Usage())
+            turn = side if question.side else self.choose(question, headers, body)
             if turn is None:
                 self.unexpected.append(f"request {number} ({path}) found no turn")
                 turn = _OFF_SCRIPT
@@ -138,7 +139,9 @@ class Stage:
             left = [it for it in self._playing if not (it.through or it.endless)]
             return [it.scene for it in left]
 
-    def _choose(self, prompts: Sequence[str]) -> Turn | None:
+    def choose(self, question: Question, headers: Mapping[str, str], body: Json) -> Turn | None:
+        """The next turn for a request, none if the script has none; the lock is held."""
+        prompts = question.prompts
         waiting = [it for it in self._playing if not it.through]
         for prompt in reversed(prompts):
             for it in waiting:

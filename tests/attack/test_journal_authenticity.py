@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.errors import NotTrusted
+from ralphloop.journal.authenticity import Belief
 from ralphloop.journal.database import belief_in
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.records import RunStatus
-from ralphloop.journal.seal import Belief
 from ralphloop.project import Project
 from tests.attack.test_trust import Clone
 from tests.journal.support import NOON, finished, new_iteration, new_run, run_iterations
