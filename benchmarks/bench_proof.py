@@ -3,8 +3,8 @@
 A short suite, where starting the runner weighs most: 60 tests in ten files, less than two seconds
 together.  A scripted agent brings the mix that real histories have, half of the stories tests with
 code: a feature, a repaired bug, a changed expectation; then code alone, tests alone, prose alone.
-In the first run the runner is told which files changed, goal at most 1.7 times the check; in the
-second `conftest.py` changes with each test, so that all old tests run, goal at most 3 times.
+In the first run the runner is told which files changed, goal at most 2 times the check; in the
+second `conftest.py` changes with each test, so that all old tests run, goal at most 3.5 times.
 
 Wall time is what the journal says of the stories, check and experiments one after the other, so
 that a busy machine slows both.  CPU time is that of the whole run with experiments, less that of
@@ -24,7 +24,7 @@ from ralphloop.journal.queries import JournalReader
 
 FILES, TESTS, STORIES = 10, 6, 6
 WORK = 800_000  # numbers that each test adds up: about a fortieth of a second
-GOALS = {"changed files alone": 1.7, "all tests": 3.0}
+GOALS = {"changed files alone": 2.0, "all tests": 3.5}
 
 AGENT = """\
 import os, sys
@@ -129,7 +129,8 @@ def ratios(root: Path, name: str) -> tuple[float, float]:
     if len(passed) != STORIES:
         raise SystemExit(f"{len(passed)} stories passed")
     plain = sum(check.duration_s for it in passed for check in it.checks)
-    spent = [trial.took_s for it in passed if (trial := it.record.evidence.trial)]
+    trials = [trial for it in passed if (trial := it.record.evidence.trial)]
+    spent = [trial.took_s + trial.mutation.took_s for trial in trials]
     each = zip(spent, (str(it.record.verdict.grade) for it in passed), strict=True)
     told = ", ".join(f"{seconds:.2f} ({grade})" for seconds, grade in each)
     print(f"{name}: check {plain / STORIES:.2f} s, experiments {told}")
