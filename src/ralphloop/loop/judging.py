@@ -307,9 +307,13 @@ async def _checked(
     """What the checks say of what a commit would hold, the story's own command among them."""
     from ralphloop.loop.judge_place import run_judging_checks
     from ralphloop.loop.sealing import names_sealed, run_sealed
+    from ralphloop.repo.bytecode import outdate_bytecode
     from ralphloop.repo.checks import compare
 
     workspace.touched()  # checks leave files behind
+    if workspace.repo is not None:
+        changed = workspace.measure.changes(begun.before.tree, after.tree)
+        outdate_bytecode(workspace.repo.root, (it.path for it in changed))
     baseline = run.session.baseline
     verify = begun.story.verify if begun.story else None
     if names_sealed(run, workspace, begun.story):

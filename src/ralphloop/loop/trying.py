@@ -22,7 +22,7 @@ from ralphloop.loop.mutating import find_answers, try_mutants
 from ralphloop.loop.run import Run
 from ralphloop.loop.verifying import try_verify
 from ralphloop.loop.workspace import Workspace
-from ralphloop.repo.experiment import is_bytecode
+from ralphloop.repo.bytecode import is_bytecode
 from ralphloop.repo.snapshot import Snapshot
 
 

@@ -92,11 +92,22 @@ def obstacle_on_the_way(root: Path, path: str) -> str:
     return ""
 
 
-def read(root: Path, path: str) -> bytes | None:
-    """The content of a regular file; None for anything else."""
+def names_in(root: Path, path: str) -> list[str]:
+    """What a directory holds, in order; nothing where there is none, or no way there."""
+    try:
+        with place_of(root, path) as place, _opened(place.directory, place.name) as inner:
+            return sorted(os.listdir(inner))  # noqa: PTH208 - by its descriptor
+    except OSError as error:
+        if error.errno in _NO_WAY:
+            return []
+        raise
+
+
+def read(root: Path, path: str, most: int = -1) -> bytes | None:
+    """The content of a regular file, or its first bytes; None for anything else."""
     try:
         with place_of(root, path) as place:
-            return _content(place)
+            return _content(place, most)
     except OSError as error:
         if error.errno in _NO_WAY:
             return None
@@ -247,14 +258,14 @@ def _stat(place: Spot) -> os.stat_result | None:
         return None
 
 
-def _content(place: Spot) -> bytes | None:
+def _content(place: Spot, most: int = -1) -> bytes | None:
     """What a regular file holds; None for anything else."""
     found = _stat(place)
     if found is None or not stat.S_ISREG(found.st_mode):
         return None
     descriptor = os.open(place.name, _FILE, dir_fd=place.directory)
     with os.fdopen(descriptor, "rb") as file:
-        return file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+        return file.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
 def _words_of(place: Spot) -> bytes:

@@ -23,6 +23,7 @@ from ralphloop.core.proof import is_test_path
 from ralphloop.core.sides import Side
 from ralphloop.errors import RepositoryError
 from ralphloop.repo import beneath
+from ralphloop.repo.bytecode import outdate_bytecode
 from ralphloop.repo.git import printable
 from ralphloop.repo.judges import is_setting
 from ralphloop.repo.private_git import blob_name
@@ -89,11 +90,6 @@ def _runs_first(path: str) -> bool:
 def is_test_file(path: str) -> bool:
     name = PurePosixPath(path).name
     return is_test_path(name) and name != "conftest.py" and not name.endswith(_SNAPSHOTS)
-
-
-def is_bytecode(path: str) -> bool:
-    """What Python keeps of a source: whoever runs it writes it, and it is nobody's work."""
-    return path.endswith(".pyc") or "__pycache__" in PurePosixPath(path).parts
 
 
 def split(
@@ -270,6 +266,7 @@ def undo(repo: Repository, measure: Snapshotter, swap: Swap, room: Path) -> None
             was = beneath.look_at(room, str(number))
             if now and was and int(now.st_mtime) == int(was.st_mtime):
                 beneath.touch(repo.root, path, now.st_mtime + 1)
+    outdate_bytecode(repo.root, swap.moved | swap.added)
     kill_point("experiment.written")
 
 
@@ -301,6 +298,7 @@ def put_back(
         beneath.move_in(room, name, repo.root, path)
         beneath.touch(repo.root, path)  # newer than whatever was built meanwhile
         kill_point("experiment.returned")
+    outdate_bytecode(repo.root, away)
     return tuple(foreign)
 
 
