@@ -43,7 +43,7 @@ EXIT_SIGNAL: false
 RECOMMENDATION: next story
 ---END_RALPH_STATUS---
 """
-AGENT = f"import os; open(f'work{os.getpid()}.py', 'a').write('x = 1\\n'); print({BLOCK!r})"
+AGENT = f"import os; open(f'work{{os.getpid()}}.py', 'a').write('x = 1\\n'); print({BLOCK!r})"
 CONFIG = f"""\
 [agent]
 name = "command"
