@@ -104,6 +104,27 @@ def test_what_a_program_may_say(
     assert box.starts == 0
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ('[agent]\nname = "command"\ncommand = ["/nowhere/agent"]\n', "/nowhere/agent"),
+        ('[agent]\nname = "command"\ncommand = ["true"]\n[sandbox]\nmode = "on"\nhide = ["/"]\n', "sandbox"),
+    ],
+    ids=["no agent", "no sandbox"],
+)  # fmt: skip
+def test_nothing_is_claimed_by_who_cannot_work(
+    box: Sandbox, tmp_path: Path, setting: str, words: str
+) -> None:
+    """An agent that is not there, a sandbox that cannot be: said before others are told."""
+    program = Program(tmp_path / "q", list={"items": [ITEM]}, claim={"claimed": True})
+    (box.root / "ralph.toml").write_text(setting)
+    box.git("commit", "-qam", "Other settings")
+    done = box.ralph("run", "--from", str(program.path), env={"RALPH_TRUST": "1"})
+    assert done.code not in (0, 4, 70, 77), done.text
+    assert words in done.text
+    assert program.asked("claim") == []
+
+
 @pytest.mark.attack
 def test_a_program_of_the_settings_needs_a_yes(box: Sandbox, tmp_path: Path) -> None:
     """Without one it is not started; with one it is."""

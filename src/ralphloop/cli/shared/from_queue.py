@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ralphloop.agents.base import Inquiry
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.cli.shared.agreement import grants_of_project, insist_on_person, settle_trust
@@ -15,13 +16,14 @@ from ralphloop.cli.shared.foreground import run_here
 from ralphloop.cli.shared.steering import refuse_agent
 from ralphloop.config.load import load_config
 from ralphloop.config.model import Config
-from ralphloop.errors import InputError, LockedError, UsageError
+from ralphloop.errors import AgentUnavailable, InputError, LockedError, UsageError
 from ralphloop.journal.authenticity import insist
 from ralphloop.journal.database import belief_in
 from ralphloop.journal.lock import KernelLock
 from ralphloop.loop.commands import begin_command
-from ralphloop.loop.confine import confined_checks
+from ralphloop.loop.confine import confine
 from ralphloop.loop.prepare import Options, Setup, assemble, open_repository
+from ralphloop.loop.readiness import PreflightReport
 from ralphloop.night.look import found_story_file
 from ralphloop.project import Project, find_project
 from ralphloop.room import ensure_private_dir
@@ -52,6 +54,7 @@ def run_queue(
     setup = assemble(options, project, loaded.config, None, repo)
     setup = replace(setup, grants=grants_of_project(project, options.prd))
     settle_trust(setup)
+    setup = _ready_to_work(setup)
     insist(belief_in(project.journal), project.journal)
     ensure_private_dir(project.directory)
     lock = KernelLock.attempt(project.directory / "queue")
@@ -71,14 +74,26 @@ def run_queue(
         lock.release()
 
 
+def _ready_to_work(setup: Setup) -> Setup:
+    """The same with its boxes; raises now, and not when others wait for what was claimed.
+
+    From here on nothing of the tree is run outside of the box.
+    """
+    setup = confine(setup)
+    if not setup.config.fleet.server:
+        first = setup.workers[0]
+        site = setup.site
+        box = site.agent_boxes.get(first.name)
+        inquiry = Inquiry(first.config, setup.project.root, site.env_for(first.name), box=box)
+        PreflightReport().heed(first.agent.check(inquiry), AgentUnavailable)
+    return setup
+
+
 def _queue(setup: Setup, argv: tuple[str, ...]) -> "Queue":
     from ralphloop.forge.queues import GITHUB, CommandQueue, HubQueue, wanted_issues
     from ralphloop.repo.github import ask_of, remote_of
 
     if not argv[0].startswith(GITHUB):
-        if setup.repo is not None:  # from here on nothing of the tree is run outside of the box
-            box = confined_checks(setup.project, setup.config, setup.repo)
-            setup = replace(setup, site=replace(setup.site, check_box=box))
         return CommandQueue(argv, partial(begin_command, setup))
     wanted = wanted_issues(argv[0])
     if setup.repo is None:
