@@ -312,7 +312,8 @@ async def _checked(
 
     workspace.touched()  # checks leave files behind
     if workspace.repo is not None:
-        changed = workspace.measure.changes(begun.before.tree, after.tree)
+        before_start = workspace.measure.known(begun.before)
+        changed = workspace.measure.changes(before_start.tree, after.tree)
         outdate_bytecode(workspace.repo.root, (it.path for it in changed))
     baseline = run.session.baseline
     verify = begun.story.verify if begun.story else None
