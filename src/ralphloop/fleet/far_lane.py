@@ -148,7 +148,9 @@ class FarLane(LaneWorkspace):
         config = run.config
         agent = order.agent
         story = self.story(order.story) if order.story else None
-        budget = StartBudget(usd=order.budget_usd, tokens=order.budget_tokens)
+        budget = StartBudget(
+            usd=order.budget_usd, tokens=order.budget_tokens, is_share=order.is_share
+        )
         left = time_left(run.limits, run.totals(), run.clock()) if order.until_run_ends else None
         start = msgspec.structs.replace(
             order,
@@ -162,7 +164,7 @@ class FarLane(LaneWorkspace):
             project=project_prefix(self._pool.checkout.root, self._pool.home.project.root),
             lane=self.number,
             limits=limits_of_start(run, budget),
-            ceiling=ceiling_kind(run),
+            ceiling=ceiling_kind(run, is_share=order.is_share),
             prices=dict(config.prices.models),
             time_left_s=left.seconds if left else None,
             time_words=left.words if left else "",
