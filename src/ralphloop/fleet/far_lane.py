@@ -184,6 +184,9 @@ class FarLane(LaneWorkspace):
 
     def _hear(self, run: Run, given: GivenOrder, beat: Beat) -> None:
         """Show what a machine says, and keep what it has used so far."""
+        if beat.refused:
+            run.tell(f"warning: lane {self.number}: {beat.refused}; another machine is asked")
+            return
         is_there = beat.machine and beat.phase != Beat().phase
         if is_there and beat.machine != self._told:
             self._told = beat.machine
@@ -212,7 +215,8 @@ class FarLane(LaneWorkspace):
 
     async def _received(self, run: Run, given: GivenOrder, delivery: Delivery) -> Result:
         """The result, with the files that came with it in the mirror."""
-        self._hear(run, given, delivery.beat)  # of a short start it is the first that is heard
+        if delivery.how != "refused":
+            self._hear(run, given, delivery.beat)  # of a short start it is the first that is heard
         commit = delivery.beat.report
         if delivery.how == "lost" and not commit:
             commit = await self._late_report(run, given)
