@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -96,20 +97,30 @@ def test_a_machine_that_is_gone_loses_only_its_start(tmp_path: Path, server: Ser
     held_to_the_end(box, *NAMES)
 
 
-def test_a_machine_that_wakes_up_too_late_lands_nothing(tmp_path: Path, server: Server) -> None:
-    """A machine frozen beyond the lease stops its agent when it thaws; the story landed elsewhere."""
+@pytest.mark.parametrize("what", ["machine", "worker"])
+def test_what_sleeps_longer_than_its_lease_lands_nothing(
+    tmp_path: Path, server: Server, what: str
+) -> None:
+    """A whole machine stops its agent when it wakes up, a hand as soon as its worker sleeps."""
     box = paid_yard(tmp_path, AGENT, names=NAMES)
-    with workers(box, server, tmp_path, "one", "two"):
+    with workers(box, server, tmp_path, "one", "two") as machines:
         run = begun(box, server)
-        frozen = of_machine(box, works_on(box))
-        for pid in frozen:
+        lost = works_on(box)
+        asleep = of_machine(box, lost) if what == "machine" else [machines[lost].process.pid]
+        for pid in asleep:
             os.kill(pid, signal.SIGSTOP)
         eventually(lambda: starts(box, "A") == 2, 60)
-        for pid in frozen:
-            os.kill(pid, signal.SIGCONT)
+        if what == "worker":
+            eventually(lambda: of_machine(box, lost) == asleep, 20)
+        for pid in asleep:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        eventually(lambda: len(of_machine(box, lost)) == 1, 20)  # its worker; A would take longer
         said = ended(run)
 
     assert run.returncode == 0, said
+    # A hand that is awake has reported by git what it had done by then.
+    assert (f"{lost} was not heard of any more" in said) == (what == "machine")
     held_to_the_end(box, *NAMES)
 
 

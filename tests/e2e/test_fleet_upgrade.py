@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import ralphloop
 from ralphloop import __version__
 from tests.fleet.machines import Server, end_workers, eventually, start_worker, temporal_server
-from tests.fleet.nights import begun, ended, held_to_the_end, paid_yard, works_on
+from tests.fleet.nights import (
+    OTHER_VERSION,
+    begun,
+    ended,
+    held_to_the_end,
+    other_version,
+    paid_yard,
+    works_on,
+)
 from tests.lanes.yards import starts
 from tests.loop.projects import Sandbox
 
 pytestmark = pytest.mark.e2e
-OTHER = "0.0.9"
 # A holds the machine that is to be upgraded, and B the other one, till the upgraded one is back.
 AGENT = """
 step()
@@ -37,29 +42,18 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield found
 
 
-@pytest.fixture
-def other_version(tmp_path: Path) -> dict[str, str]:
-    """The environment in which `ralph` is one of another version."""
-    own = Path(ralphloop.__file__).parent
-    copy = tmp_path / "other" / "ralphloop"
-    shutil.copytree(own, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    text = (own / "__init__.py").read_text()
-    (copy / "__init__.py").write_text(text.replace(__version__, OTHER))
-    return {"PYTHONPATH": str(copy.parent)}
-
-
 def _where(box: Sandbox, name: str) -> str:
     return (box.state / f"where-{name}-1").read_text().split()[0]
 
 
-def test_a_machine_of_another_version_takes_nobodys_work(
-    tmp_path: Path, server: Server, other_version: dict[str, str]
-) -> None:
+def test_a_machine_of_another_version_takes_nobodys_work(tmp_path: Path, server: Server) -> None:
     """It refuses with words, however many slots it has free; the others do all of it, once."""
     names = ("C", "D", "E", "F")
     box = paid_yard(tmp_path, AGENT, names=names)
     found = [start_worker(box, server, tmp_path, "one")]
-    found.append(start_worker(box, server, tmp_path, "old", env=other_version, more="--slots 3"))
+    found.append(
+        start_worker(box, server, tmp_path, "old", env=other_version(tmp_path), more="--slots 3")
+    )
     try:
         done = box.run("--fleet", server.address, "--lanes", "3")
         said = box.ralph("fleet", "status", "--server", server.address)
@@ -67,16 +61,14 @@ def test_a_machine_of_another_version_takes_nobodys_work(
         end_workers(found)
 
     assert done.code == 0, done.text
-    assert f"old has ralph {OTHER}, and the order is of {__version__}" in done.text
-    assert f"ralph {OTHER}" in said.out
+    assert f"old has ralph {OTHER_VERSION}, and the order is of {__version__}" in done.text
+    assert f"ralph {OTHER_VERSION}" in said.out
     assert {_where(box, name) for name in names} == {"one"}
     assert [starts(box, name) for name in names] == [1, 1, 1, 1]
     held_to_the_end(box, *names)
 
 
-def test_a_machine_is_upgraded_in_the_middle_of_a_night(
-    tmp_path: Path, server: Server, other_version: dict[str, str]
-) -> None:
+def test_a_machine_is_upgraded_in_the_middle_of_a_night(tmp_path: Path, server: Server) -> None:
     """Drained, it ends with its story; of another version it is refused; right again it takes work."""
     names = ("A", "B", "C")
     box = paid_yard(tmp_path, AGENT, names=names)
@@ -87,8 +79,8 @@ def test_a_machine_is_upgraded_in_the_middle_of_a_night(
         asked = box.ralph("fleet", "drain", leaving, "--server", server.address)
         (box.state / "go").touch()
         found[leaving].process.wait(60)
-        found[leaving] = start_worker(box, server, tmp_path, leaving, env=other_version)
-        refused = f"{leaving} has ralph {OTHER}"
+        found[leaving] = start_worker(box, server, tmp_path, leaving, env=other_version(tmp_path))
+        refused = f"{leaving} has ralph {OTHER_VERSION}"
         eventually(lambda: refused in found[leaving].log.read_text())
         found[leaving].process.terminate()
         found[leaving].process.wait(60)

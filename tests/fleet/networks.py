@@ -10,9 +10,11 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from tests.fleet.machines import eventually
 
@@ -93,7 +95,9 @@ def git_served(place: Path) -> Iterator[int]:
         eventually(lambda: _answers(port))
         yield port
     finally:
-        subprocess.run(["pkill", "-P", str(daemon.pid)], check=False)  # it serves in a child
+        for child in psutil.Process(daemon.pid).children(recursive=True):  # it serves in those
+            with suppress(psutil.NoSuchProcess):
+                child.terminate()
         daemon.terminate()
         daemon.wait()
 

@@ -7,12 +7,15 @@ what it uses as it goes along: so what the run counted can be compared with what
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import ralphloop
+from ralphloop import __version__
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.records import IterationRecord
 from tests.fleet.machines import Server, ended_everywhere, eventually, fleet_yard
@@ -52,6 +55,7 @@ def status(word="IN_PROGRESS", words="Worked on it.", recommendation="go on"):
         usage={"input_tokens": max(0, used - 100), "output_tokens": min(used, 100)})
 '''
 PRICES = '[prices."made-up-*"]\ninput = 1.0\noutput = 1.0\n'
+OTHER_VERSION = "0.0.9"
 LEASE = {"RALPH_FLEET_LEASE": "6s"}
 _CENT = 0.01
 
@@ -60,6 +64,16 @@ def paid_yard(tmp_path: Path, agent: str, **more: Any) -> Sandbox:
     """A repository with a shared remote, whose agents say what they use and keep a bill."""
     toml = PRICES + more.pop("toml", "")
     return fleet_yard(tmp_path, PAID + agent, output="claude", toml=toml, **more)
+
+
+def other_version(tmp_path: Path) -> dict[str, str]:
+    """The environment in which `ralph` is one of another version."""
+    own = Path(ralphloop.__file__).parent
+    copy = tmp_path / "other" / "ralphloop"
+    shutil.copytree(own, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (own / "__init__.py").read_text()
+    (copy / "__init__.py").write_text(text.replace(__version__, OTHER_VERSION))
+    return {"PYTHONPATH": str(copy.parent)}
 
 
 def begun(
@@ -99,25 +113,19 @@ def billed(box: Sandbox, number: int) -> float:
     return sum(int(it) for it in path.read_text().split()) / 1e6 if path.exists() else 0.0
 
 
-def held(box: Sandbox, *names: str, branch: str = "main") -> None:
-    """Everything that has to hold after a night, whatever broke in it; workers may still be there.
+def held_to_the_end(box: Sandbox, *names: str) -> None:
+    """Everything that has to hold after a night, whatever broke in it; its workers have gone.
 
     One commit for each story in a line, the marks right, money counted once, no number started
-    twice, nothing at work on any machine, and the night decided the same again.
+    twice, no process left on any machine, and the night decided the same again.
     """
-    eventually(lambda: at_work(box) == [], 60)
+    ended_everywhere(box)
     _money_once(box)
-    listed = json.loads(box.git("show", f"{branch}:prd.json"))["userStories"]
+    landed_once(box, "main", *names)
+    listed = json.loads(box.git("show", "main:prd.json"))["userStories"]
     assert {it["id"] for it in listed if it["passes"]} == set(names), listed
     replayed = box.ralph("replay")
     assert "identical" in replayed.out, replayed.text
-
-
-def held_to_the_end(box: Sandbox, *names: str, branch: str = "main") -> None:
-    """The same where the workers have gone: no process at all is left."""
-    ended_everywhere(box)
-    held(box, *names, branch=branch)
-    landed_once(box, branch, *names)
 
 
 def at_work(box: Sandbox) -> list[str]:
