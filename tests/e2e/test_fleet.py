@@ -1,7 +1,7 @@
 """A fleet on a real Temporal server, and everything that can break in one night.
 
 After each: one commit for each story in a line, the marks right, money counted once, nothing left
-at work on any machine, and the night is decided the same again (`landed_once` looks at all of it).
+at work on any machine, and the night is decided the same again (`held_to_the_end` looks at all of it).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -18,28 +18,28 @@ import pytest
 
 from tests.fleet.machines import (
     Server,
-    ended_everywhere,
     eventually,
-    fleet_yard,
     of_machine,
     real_sshd,
     temporal_server,
     workers,
 )
-from tests.lanes.yards import landed_once, starts
-from tests.loop.projects import Sandbox, story
+from tests.fleet.nights import LEASE, begun, ended, held_to_the_end, paid_yard, works_on
+from tests.lanes.yards import starts
+from tests.loop.projects import story
 
 pytestmark = pytest.mark.e2e
 # The first start of A works until it is told to end; on a machine that came back it would go on.
 AGENT = """
+step()
 if STORY == "A" and START == 1:
     (STATE / "works").write_text(os.environ["MACHINE"])
     until("go", 60)
     write("A.txt", "of the first start")
+step()
 write(f"{STORY}.txt", STORY)
 done()
 """
-LEASE = {"RALPH_FLEET_LEASE": "6s"}
 NAMES = ("A", "B", "C")
 _SBIN = f"/usr/sbin:{os.environ.get('PATH', '')}"
 
@@ -51,113 +51,100 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield found
 
 
-def _begun(box: Sandbox, server: Server) -> subprocess.Popen[str]:
-    """A run whose story A is at work on some machine."""
-    run = box.start("--fleet", server.address, env=LEASE)
-    works = box.state / "works"
-    eventually(lambda: works.exists() or run.poll() is not None)
-    assert works.exists(), _ended(run)
-    return run
-
-
-def _ended(run: subprocess.Popen[str], seconds: float = 200) -> str:
-    out, err = run.communicate(timeout=seconds)
-    return out + err
-
-
-def _at_work(box: Sandbox) -> str:
-    """The machine on which A is worked on."""
-    eventually(lambda: bool((box.state / "works").read_text()))
-    return (box.state / "works").read_text()
-
-
 def test_stories_are_worked_on_by_workers_and_landed_here(tmp_path: Path, server: Server) -> None:
     """Two workers take the orders of a run; every story lands once, and the machines are named."""
-    box = fleet_yard(tmp_path, names=NAMES)
+    box = paid_yard(tmp_path, AGENT.replace('== "A"', '== ""'), names=NAMES)
     with workers(box, server, tmp_path, "one", "two"):
         done = box.run("--fleet", server.address)
         said = box.ralph("fleet", "status", "--server", server.address)
 
     assert done.code == 0, done.text
-    landed_once(box, "main", *NAMES)
+    held_to_the_end(box, *NAMES)
     where = [(box.state / f"where-{name}-1").read_text().split()[0] for name in NAMES]
     assert set(where) <= {"one", "two"}
     assert "is on one" in done.text or "is on two" in done.text
     assert [line.split()[0] for line in said.out.splitlines()] == ["one", "two"]
     assert box.git("ls-remote", "origin", "refs/ralph/*") == ""
-    ended_everywhere(box)
 
 
 def test_a_worker_that_is_killed_loses_only_its_start(tmp_path: Path, server: Server) -> None:
     """After kill -9 of a worker its agent ends, and its story is started once more elsewhere."""
-    box = fleet_yard(tmp_path, AGENT, names=NAMES)
+    box = paid_yard(tmp_path, AGENT, names=NAMES)
     with workers(box, server, tmp_path, "one", "two") as machines:
-        run = _begun(box, server)
-        lost = _at_work(box)
+        run = begun(box, server)
+        lost = works_on(box)
         machines[lost].kill()
         eventually(lambda: of_machine(box, lost) == [])
-        said = _ended(run)
+        said = ended(run)
 
     assert run.returncode == 0, said
     assert starts(box, "A") == 2
-    landed_once(box, "main", *NAMES)
-    ended_everywhere(box)
+    held_to_the_end(box, *NAMES)
 
 
 def test_a_machine_that_is_gone_loses_only_its_start(tmp_path: Path, server: Server) -> None:
     """Where worker, hand and agent vanish at once, the story is started once more elsewhere."""
-    box = fleet_yard(tmp_path, AGENT, names=NAMES)
+    box = paid_yard(tmp_path, AGENT, names=NAMES)
     with workers(box, server, tmp_path, "one", "two"):
-        run = _begun(box, server)
-        for pid in of_machine(box, _at_work(box)):
+        run = begun(box, server)
+        for pid in of_machine(box, works_on(box)):
             os.kill(pid, signal.SIGKILL)
-        said = _ended(run)
+        said = ended(run)
 
     assert run.returncode == 0, said
     assert "was not heard of any more" in said
     assert starts(box, "A") == 2
-    landed_once(box, "main", *NAMES)
+    held_to_the_end(box, *NAMES)
 
 
-def test_a_machine_that_wakes_up_too_late_lands_nothing(tmp_path: Path, server: Server) -> None:
-    """A machine frozen beyond the lease stops its agent when it thaws; the story landed elsewhere."""
-    box = fleet_yard(tmp_path, AGENT, names=NAMES)
-    with workers(box, server, tmp_path, "one", "two"):
-        run = _begun(box, server)
-        frozen = of_machine(box, _at_work(box))
-        for pid in frozen:
+@pytest.mark.parametrize("what", ["machine", "worker"])
+def test_what_sleeps_longer_than_its_lease_lands_nothing(
+    tmp_path: Path, server: Server, what: str
+) -> None:
+    """A whole machine stops its agent when it wakes up, a hand as soon as its worker sleeps."""
+    box = paid_yard(tmp_path, AGENT, names=NAMES)
+    with workers(box, server, tmp_path, "one", "two") as machines:
+        run = begun(box, server)
+        lost = works_on(box)
+        asleep = of_machine(box, lost) if what == "machine" else [machines[lost].process.pid]
+        for pid in asleep:
             os.kill(pid, signal.SIGSTOP)
         eventually(lambda: starts(box, "A") == 2, 60)
-        for pid in frozen:
-            os.kill(pid, signal.SIGCONT)
-        said = _ended(run)
+        if what == "worker":
+            eventually(lambda: of_machine(box, lost) == asleep, 20)
+        for pid in asleep:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        eventually(lambda: len(of_machine(box, lost)) == 1, 20)  # its worker; A would take longer
+        said = ended(run)
 
     assert run.returncode == 0, said
-    landed_once(box, "main", *NAMES)
-    ended_everywhere(box)
+    # A hand that is awake has reported by git what it had done by then.
+    assert (f"{lost} was not heard of any more" in said) == (what == "machine")
+    held_to_the_end(box, *NAMES)
 
 
 def test_a_server_that_dies_is_waited_for(tmp_path: Path, server: Server) -> None:
     """Killed and started again within the lease, it costs no start."""
-    box = fleet_yard(tmp_path, AGENT, names=NAMES)
+    box = paid_yard(tmp_path, AGENT, names=NAMES)
     with workers(box, server, tmp_path, "one", "two"):
         run = box.start("--fleet", server.address)
         eventually((box.state / "works").exists)
         server.kill()
         server.start()
         (box.state / "go").touch()
-        said = _ended(run)
+        said = ended(run)
 
     assert run.returncode == 0, said
     assert starts(box, "A") == 1
-    landed_once(box, "main", *NAMES)
+    held_to_the_end(box, *NAMES)
 
 
 def test_what_was_given_away_outlives_the_run(tmp_path: Path, server: Server) -> None:
     """After kill -9 where the person sits, an agent elsewhere goes on, and `--continue` takes it up."""
-    box = fleet_yard(tmp_path, AGENT, names=NAMES)
+    box = paid_yard(tmp_path, AGENT, names=NAMES)
     with workers(box, server, tmp_path, "one", "two"):
-        run = _begun(box, server)
+        run = begun(box, server)
         run.kill()
         run.communicate()
         (box.state / "go").touch()
@@ -166,57 +153,57 @@ def test_what_was_given_away_outlives_the_run(tmp_path: Path, server: Server) ->
     assert done.code == 0, done.text
     assert "was given away" in done.text
     assert starts(box, "A") == 1
-    landed_once(box, "main", *NAMES)
+    held_to_the_end(box, *NAMES)
 
 
 def test_a_remote_that_is_away_is_waited_for(tmp_path: Path, server: Server) -> None:
     """While the shared remote does not answer nothing is lost and nothing is started twice."""
-    box = fleet_yard(tmp_path, AGENT, names=NAMES)
+    box = paid_yard(tmp_path, AGENT, names=NAMES)
     bare = tmp_path / "app.git"
     with workers(box, server, tmp_path, "one", "two"):
-        run = _begun(box, server)
+        run = begun(box, server)
         bare.rename(tmp_path / "away.git")
         (box.state / "go").touch()
         eventually(
             lambda: "sending" in box.ralph("fleet", "status", "--server", server.address).out
         )
         (tmp_path / "away.git").rename(bare)
-        said = _ended(run)
+        said = ended(run)
 
     assert run.returncode == 0, said
     assert starts(box, "A") == 1
-    landed_once(box, "main", *NAMES)
+    held_to_the_end(box, *NAMES)
 
 
 def test_an_interrupt_reaches_every_machine(tmp_path: Path, server: Server) -> None:
     """Ctrl+C ends the run with 130, and no agent is at work on any machine."""
-    box = fleet_yard(tmp_path, AGENT, names=("A",))
+    box = paid_yard(tmp_path, AGENT, names=("A",))
     with workers(box, server, tmp_path, "one"):
-        run = _begun(box, server)
+        run = begun(box, server)
         run.send_signal(signal.SIGINT)
-        said = _ended(run, 60)
+        said = ended(run, 60)
         left = [line for line in box.leftovers() if "agent.py" in line]
         done = box.run("--continue", env=LEASE)
 
     assert run.returncode == 130, said
     assert left == []
     assert done.code == 0, done.text
-    landed_once(box, "main", "A")
+    held_to_the_end(box, "A")
 
 
 def test_a_drained_worker_ends_with_what_it_works_on(tmp_path: Path, server: Server) -> None:
     """A story goes to the machine that has what it asks for; drained, that takes no more orders."""
     stories = [story("A", machine=["gpu"]), story("B", priority=2)]
-    box = fleet_yard(tmp_path, AGENT, stories=stories)
+    box = paid_yard(tmp_path, AGENT, stories=stories)
     with (
         workers(box, server, tmp_path, "plain"),
         workers(box, server, tmp_path, "big", more="--labels gpu") as labelled,
     ):
-        run = _begun(box, server)
-        at_work = _at_work(box)
+        run = begun(box, server)
+        at_work = works_on(box)
         asked = box.ralph("fleet", "drain", "big", "--server", server.address)
         (box.state / "go").touch()
-        said = _ended(run)
+        said = ended(run)
         labelled["big"].process.wait(60)
 
     assert at_work == "big"
@@ -224,23 +211,23 @@ def test_a_drained_worker_ends_with_what_it_works_on(tmp_path: Path, server: Ser
     assert "is drained" in labelled["big"].log.read_text()
     assert run.returncode == 0, said
     assert starts(box, "A") == 1
-    landed_once(box, "main", "A", "B")
+    held_to_the_end(box, "A", "B")
 
 
 @pytest.mark.skipif(not shutil.which("sshd", path=_SBIN), reason="no sshd")
 def test_a_real_sshd_that_loses_a_connection(tmp_path: Path) -> None:
     """Through real ssh on this machine: a connection that is cut costs one start, and no work."""
-    box = fleet_yard(tmp_path, AGENT, names=("A", "B"))
+    box = paid_yard(tmp_path, AGENT, names=("A", "B"))
     with real_sshd(box, tmp_path) as env:
         run = box.start("--fleet", "ssh:127.0.0.1", env={**LEASE, **env})
         works = box.state / "works"
         eventually(lambda: works.exists() or run.poll() is not None)
-        assert works.exists(), _ended(run)
+        assert works.exists(), ended(run)
         for child in psutil.Process(run.pid).children(recursive=True):
             if child.name() == "ssh":
                 child.kill()
-        said = _ended(run)
+        said = ended(run)
 
     assert run.returncode == 0, said
     assert starts(box, "A") == 2
-    landed_once(box, "main", "A", "B")
+    held_to_the_end(box, "A", "B")

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,6 +143,7 @@ class Server:
 
     place: Path
     port: int
+    ip: str = "127.0.0.1"  # on which it listens
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -156,7 +157,7 @@ class Server:
             "temporal", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         )
         assert program
-        argv = [program, "server", "start-dev", "--headless", "--ip", "127.0.0.1"]
+        argv = [program, "server", "start-dev", "--headless", "--ip", self.ip]
         argv += ["--port", str(self.port), "--db-filename", str(self.place / "temporal.db")]
         with (self.place / "temporal.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -178,12 +179,12 @@ class Server:
 
 
 @contextmanager
-def temporal_server(tmp_path: Path) -> Iterator[Server]:
+def temporal_server(tmp_path: Path, ip: str = "127.0.0.1") -> Iterator[Server]:
     """A server for the length of a test."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
-    server = Server(tmp_path, port)
+    server = Server(tmp_path, port, ip)
     try:
         server.start()
         yield server
@@ -223,34 +224,51 @@ def workers(
             found[name] = start_worker(box, server, tmp_path, name, trust=trust, more=more)
         yield found
     finally:
-        for worker in found.values():
-            worker.process.terminate()
-        for worker in found.values():
-            try:
-                worker.process.wait(20)
-            except subprocess.TimeoutExpired:
-                worker.kill()
+        end_workers(found.values())
+
+
+def end_workers(found: Collection[WorkerProcess]) -> None:
+    """Have workers go, as somebody who shuts a machine down does."""
+    for worker in found:
+        worker.process.terminate()
+    for worker in found:
+        try:
+            worker.process.wait(20)
+        except subprocess.TimeoutExpired:
+            worker.kill()
 
 
 def start_worker(
-    box: Sandbox, server: Server, tmp_path: Path, name: str, *, trust: bool = True, more: str = ""
+    box: Sandbox,
+    server: Server,
+    tmp_path: Path,
+    name: str,
+    *,
+    trust: bool = True,
+    more: str = "",
+    inside: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
 ) -> WorkerProcess:
-    """One worker; its machine is made where it is new."""
+    """One worker; its machine is made where it is new.
+
+    `inside` is what its command line begins with, `env` what its environment has besides.
+    """
     place = tmp_path / "machines" / name
     if not place.exists():
         machine(tmp_path, name)
     words = ["fleet", "worker", "--server", server.address, "--name", name, *more.split()]
     log = tmp_path / f"worker-{name}.log"
+    said = log.stat().st_size if log.exists() else 0
     with log.open("ab") as file:
         process = subprocess.Popen(
-            [*ourselves(), *words, *(["--trust"] if trust else [])],
+            [*inside, *ourselves(), *words, *(["--trust"] if trust else [])],
             cwd=place,
-            env=environment(box, place),
+            env={**environment(box, place), **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
         )
-    eventually(lambda: b"slot" in log.read_bytes())
+    eventually(lambda: b"slot" in log.read_bytes()[said:])
     return WorkerProcess(name, process, log)
 
 

@@ -23,11 +23,8 @@ def answer(cost, **more):
 
 def paid(tmp_path: Path, agent: str, *names: str, limits: str = "") -> Sandbox:
     """A project whose agent says what it cost."""
-    box = yard(tmp_path, PAID + agent, stories=stories_of(*names), limits=limits)
-    toml = box.root / "ralph.toml"
-    toml.write_text(toml.read_text().replace("[checks]", 'format = "claude"\n[checks]', 1))
-    box.git("commit", "-qam", "claude")
-    return box
+    stories = stories_of(*names)
+    return yard(tmp_path, PAID + agent, stories=stories, limits=limits, output="claude")
 
 
 def test_iterations_in_flight_count(tmp_path: Path) -> None:

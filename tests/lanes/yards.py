@@ -64,9 +64,13 @@ def yard(
     files: dict[str, str] | None = None,
     toml: str = "",
     limits: str = "",
+    output: str = "",
     commit_list: bool = True,
 ) -> Sandbox:
-    """A repository of its own directory, so that its lanes lie beside it in the test's."""
+    """A repository of its own directory, so that its lanes lie beside it in the test's.
+
+    `output` is how the agent's output is read; empty: as plain text.
+    """
     root, state = tmp_path / "box" / "project", tmp_path / "state"
     root.mkdir(parents=True)
     state.mkdir()
@@ -77,6 +81,7 @@ def yard(
 [agent]
 name = "command"
 command = [{json.dumps(sys.executable)}, "-S", {json.dumps(str(script))}]
+{f'format = "{output}"' if output else ""}
 [checks]
 commands = {json.dumps(checks if checks is not None else [["true"]])}
 [limits]

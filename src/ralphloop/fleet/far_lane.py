@@ -148,7 +148,9 @@ class FarLane(LaneWorkspace):
         config = run.config
         agent = order.agent
         story = self.story(order.story) if order.story else None
-        budget = StartBudget(usd=order.budget_usd, tokens=order.budget_tokens)
+        budget = StartBudget(
+            usd=order.budget_usd, tokens=order.budget_tokens, is_share=order.is_share
+        )
         left = time_left(run.limits, run.totals(), run.clock()) if order.until_run_ends else None
         start = msgspec.structs.replace(
             order,
@@ -162,7 +164,7 @@ class FarLane(LaneWorkspace):
             project=project_prefix(self._pool.checkout.root, self._pool.home.project.root),
             lane=self.number,
             limits=limits_of_start(run, budget),
-            ceiling=ceiling_kind(run),
+            ceiling=ceiling_kind(run, is_share=order.is_share),
             prices=dict(config.prices.models),
             time_left_s=left.seconds if left else None,
             time_words=left.words if left else "",
@@ -182,6 +184,9 @@ class FarLane(LaneWorkspace):
 
     def _hear(self, run: Run, given: GivenOrder, beat: Beat) -> None:
         """Show what a machine says, and keep what it has used so far."""
+        if beat.refused:
+            run.tell(f"warning: lane {self.number}: {beat.refused}; another machine is asked")
+            return
         is_there = beat.machine and beat.phase != Beat().phase
         if is_there and beat.machine != self._told:
             self._told = beat.machine
@@ -210,7 +215,8 @@ class FarLane(LaneWorkspace):
 
     async def _received(self, run: Run, given: GivenOrder, delivery: Delivery) -> Result:
         """The result, with the files that came with it in the mirror."""
-        self._hear(run, given, delivery.beat)  # of a short start it is the first that is heard
+        if delivery.how != "refused":
+            self._hear(run, given, delivery.beat)  # of a short start it is the first that is heard
         commit = delivery.beat.report
         if delivery.how == "lost" and not commit:
             commit = await self._late_report(run, given)

@@ -6,6 +6,7 @@ from functools import partial
 
 import msgspec
 
+from ralphloop import __version__
 from ralphloop.config.model import FleetSection
 from ralphloop.core.model import ExitDecision
 from ralphloop.errors import RalphError, UsageError
@@ -81,11 +82,17 @@ async def run_in_fleet(
     repository = repository_name(repo, section)
     carrier = await open_carrier(server, section, setup, repository)
     try:
-        seats = await _seats(carrier, stop)
+        found = await _seats(carrier, stop)
+        seats = [seat for seat in found if seat.version in ("", __version__)]
+        others = [f"{seat.name} has ralph {seat.version}" for seat in found if seat not in seats]
+        if others:
+            tell(
+                f"warning: {some(others)}, and this is {__version__}: they will refuse its orders."
+            )
         slots = sum(seat.slots for seat in seats)
         if not slots and not setup.config.lanes.count:
             raise UsageError(
-                f"no worker answers at {server} for the repository {repository!r}",
+                f"no worker of this version answers at {server} for the repository {repository!r}",
                 f"On a machine: ralph fleet worker --server {server} --repo {repository}=URL",
             )
         names = some([seat.name for seat in seats])

@@ -1,16 +1,18 @@
 """Temporal as the carrier: an order is a standalone activity.
 
 Its id is that of the order and is never taken twice, it is attempted once, and heartbeats keep it
-alive.  There is no workflow: the journal of the run is the truth, and outlives the run.  Who is
-there is read from the pollers of a queue, whose identity says what a machine has.
+alive.  Where a machine refuses, it has started nothing: the same order is given away under the next
+id (`~1`), and that machine asks for no order for a while.  There is no workflow: the journal of the
+run is the truth, and outlives the run.  Who is there is read from the pollers of a queue, whose
+identity says what a machine has.
 """
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from datetime import timedelta
-from itertools import combinations
+from itertools import combinations, count
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from temporalio.exceptions import ActivityAlreadyStartedError, ApplicationError
 from temporalio.exceptions import TimeoutError as TimedOut
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
+from ralphloop import __version__
 from ralphloop.config.model import FleetSection
 from ralphloop.core import Value
 from ralphloop.errors import AgentUnavailable, InputError
@@ -130,11 +133,43 @@ class TemporalCarrier:
     def __init__(self, client: Client, repository: str) -> None:
         self._client = client
         self._repository = repository
+        self._working = dict[str, str]()  # machines by the orders they are on
 
     async def seats(self) -> list[Seat]:
         return await seats_at(self._client, queue_of(self._repository))
 
     async def carry(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
+        """Give the order to a machine that takes it: who refuses has started nothing."""
+        return await self._carry_on(ticket, hear, stop, refusals={})
+
+    async def _carry_on(
+        self, ticket: Ticket, hear: Hear, stop: StopSignal, refusals: dict[str, str]
+    ) -> Delivery:
+        """Give away an order that these have refused, while there is somebody else to ask."""
+        for number in count(len(refusals)):
+            delivery = await self._carry_once(ticket, _id(ticket, number), hear, stop)
+            if delivery.how != "refused" or not delivery.beat.refused:
+                return delivery
+            refusals[delivery.beat.machine] = delivery.words
+            if ticket.machine or stop.requested or not await self._others(ticket, refusals):
+                break
+            hear(delivery.beat)
+        return msgspec.structs.replace(delivery, words="; ".join(refusals.values()))
+
+    async def _others(self, ticket: Ticket, but: Container[str]) -> bool:
+        """Is there a machine that could take an order which these have refused?"""
+        queue = queue_of(self._repository, ticket.labels)
+        try:
+            seats = await seats_at(self._client, queue)
+        except RPCError:
+            return False
+        # Who has its slots full does not poll, and is not among those that do.
+        polling = {seat.name for seat in seats if seat.version == __version__}
+        return any(name not in but for name in polling | set(self._working.values()))
+
+    async def _carry_once(
+        self, ticket: Ticket, name: str, hear: Hear, stop: StopSignal
+    ) -> Delivery:
         queue = queue_of(self._repository, ticket.labels)
         if ticket.machine:
             queue = own_queue(ticket.machine)
@@ -144,7 +179,7 @@ class TemporalCarrier:
                 handle: ActivityHandle[str] = await self._client.start_activity(
                     CARRY,
                     msgspec.json.encode(ticket).decode(),
-                    id=ticket.id,
+                    id=name,
                     task_queue=queue,
                     result_type=str,
                     start_to_close_timeout=timedelta(seconds=ticket.most_s),
@@ -157,7 +192,7 @@ class TemporalCarrier:
                 )
                 break
             except ActivityAlreadyStartedError:  # an answer of the server that got lost
-                handle = self._client.get_activity_handle(ticket.id, result_type=str)
+                handle = self._client.get_activity_handle(name, result_type=str)
                 break
             except RPCError as error:
                 if error.status not in _PASSING:
@@ -166,14 +201,34 @@ class TemporalCarrier:
             if stop.requested:
                 return Delivery(how="lost", words=stop.reason)
             await _pause(stop)
-        return await self._wait(handle, hear, stop)
+        return await self._watch(ticket, handle, hear, stop)
 
     async def take_up(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
-        handle = self._client.get_activity_handle(ticket.id, result_type=str)
-        return await self._wait(handle, hear, stop)
+        handle: ActivityHandle[str] = self._client.get_activity_handle(ticket.id, result_type=str)
+        delivery = await self._watch(ticket, handle, hear, stop)
+        if delivery.how != "refused" or ticket.machine:
+            return delivery
+        # It may have been given to the next one: what was is found by its id, not given again.
+        refusals = {delivery.beat.machine: delivery.words}
+        return await self._carry_on(ticket, hear, stop, refusals)
 
     async def close(self) -> None:
         """The client goes with the process."""
+
+    async def _watch(
+        self, ticket: Ticket, handle: ActivityHandle[str], hear: Hear, stop: StopSignal
+    ) -> Delivery:
+        """The same as `_wait`, and know meanwhile which machine is on it."""
+
+        def heard(beat: Beat) -> None:
+            if beat.phase != Beat().phase:
+                self._working[ticket.id] = beat.machine
+            hear(beat)
+
+        try:
+            return await self._wait(handle, heard, stop)
+        finally:
+            self._working.pop(ticket.id, None)
 
     async def _wait(self, handle: ActivityHandle[str], hear: Hear, stop: StopSignal) -> Delivery:
         """Look at an order until it has ended; a server that is away for a while is waited for."""
@@ -203,6 +258,11 @@ class TemporalCarrier:
                 words = f"{where} did not answer within {_STOPPING_S:.0f} s of being stopped"
                 return Delivery(how="lost", beat=heard, words=words)
             await _pause(stop, least_s=0.5 if asked_at is not None else 0.0)
+
+
+def _id(ticket: Ticket, refusals: int) -> str:
+    """The id of the activity that carries an order which was refused so often before."""
+    return f"{ticket.id}~{refusals}" if refusals else ticket.id
 
 
 async def _pause(stop: StopSignal, least_s: float = 0.0) -> None:
@@ -276,7 +336,9 @@ async def _works_on(client: Client) -> dict[str, list[str]]:
             details = await handle.describe(include_heartbeat_details=True, rpc_timeout=_RPC)
             beat = last_beat(details)
             if beat is not None and beat.machine:
-                found.setdefault(beat.machine, []).append(f"{one.activity_id} ({beat.phase})")
+                found.setdefault(beat.machine, []).append(
+                    f"{one.activity_id.partition('~')[0]} ({beat.phase})"
+                )
     return found
 
 

@@ -2,6 +2,9 @@
 
 Heartbeats are sent blindly by Temporal's library, so the worker asks the server itself whether
 anybody is there: only then the hand hears that somebody is.  An order is never attempted twice.
+
+A machine that has refused an order polls for none for a while, longer each time: one that lacks
+something would otherwise take every order from those that could work on it.
 """
 
 import asyncio
@@ -14,9 +17,19 @@ import msgspec
 from temporalio import activity
 from temporalio.client import ActivityExecutionStatus, Client
 from temporalio.service import RPCError, RPCStatusCode
-from temporalio.worker import Worker
+from temporalio.worker import (
+    CustomSlotSupplier,
+    FixedSizeSlotSupplier,
+    SlotMarkUsedContext,
+    SlotPermit,
+    SlotReleaseContext,
+    SlotReserveContext,
+    Worker,
+    WorkerTuner,
+)
 
 from ralphloop import __version__
+from ralphloop.fleet.leash import clock
 from ralphloop.fleet.machine import Machine
 from ralphloop.fleet.pipe import HandPipe
 from ralphloop.fleet.temporal import CARRY, DRAIN, Identity, own_queue, queues_of
@@ -30,7 +43,59 @@ _RPC = timedelta(seconds=5)
 _HEARTBEAT = timedelta(seconds=2)
 _ASK_PART = 8  # of the lease: so often it is asked whether anybody is there
 _GOING = timedelta(hours=12)
+_QUIET_S = 5.0  # after a refusal, and twice as long after each that follows
+_MOST_QUIET_S = 600.0
 _QUESTIONS = 2  # short questions to a conversation, beside the slots
+
+
+class Quiet:
+    """How long a machine that refuses keeps from asking for orders."""
+
+    def __init__(self) -> None:
+        self._refusals = 0
+        self._until = 0.0
+
+    def note(self, *, refused: bool) -> None:
+        """An order has ended so."""
+        if not refused:
+            self._refusals = 0
+            return
+        wait_s = min(_QUIET_S * 2**self._refusals, _MOST_QUIET_S)
+        self._refusals = min(self._refusals + 1, 30)
+        self._until = clock() + wait_s
+
+    async def over(self) -> None:
+        """Wait until it may ask."""
+        await asyncio.sleep(max(0.0, self._until - clock()))
+
+
+class _QuietSlots(CustomSlotSupplier):
+    """So many orders of a queue at once, and none while the machine is quiet."""
+
+    def __init__(self, slots: int, quiet: Quiet) -> None:
+        self._free = asyncio.Semaphore(slots)
+        self._quiet = quiet
+        self._loop = asyncio.get_running_loop()
+
+    async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
+        await self._free.acquire()
+        try:
+            await self._quiet.over()
+        except asyncio.CancelledError:
+            self._free.release()
+            raise
+        return SlotPermit()
+
+    def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:
+        """Nothing comes but by polling."""
+        return None
+
+    def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
+        """It was counted when it was reserved."""
+
+    def release_slot(self, ctx: SlotReleaseContext) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the worker has gone
+            self._loop.call_soon_threadsafe(self._free.release)  # a thread of the library's calls
 
 
 class MachineWorker:
@@ -44,6 +109,7 @@ class MachineWorker:
         self._free = asyncio.Semaphore(machine.slots)
         self._drained = asyncio.Event()
         self._stop = StopSignal()
+        self._quiet = Quiet()
 
     async def serve(self, stop: StopSignal, agents: tuple[str, ...]) -> None:
         """Work off orders until a stop, or until it is drained."""
@@ -73,12 +139,22 @@ class MachineWorker:
                 self._tell(f"{machine.name} is drained: it ends with what it works on.")
 
     def _poller(self, queue: str, identity: str, slots: int) -> Worker:
+        one = FixedSizeSlotSupplier(1)
+        quiet = _QuietSlots(slots, self._quiet)
+        if queue == own_queue(self._machine.name):
+            quiet = _QuietSlots(slots, Quiet())  # it can always be asked to drain
+        tuner = WorkerTuner.create_composite(
+            workflow_supplier=one,
+            activity_supplier=quiet,
+            local_activity_supplier=one,
+            nexus_supplier=one,
+        )
         return Worker(
             self._client,
             task_queue=queue,
             activities=[self.carry, self.drain],
             identity=identity,
-            max_concurrent_activities=slots,
+            tuner=tuner,
             max_heartbeat_throttle_interval=_HEARTBEAT,
             default_heartbeat_throttle_interval=_HEARTBEAT,
             graceful_shutdown_timeout=_GOING,
@@ -129,13 +205,14 @@ class MachineWorker:
             stop_tree(None, None, ticket.mark)
             words = pipe.said().splitlines()[-1:] or ["its hand was killed"]
             beat = msgspec.structs.replace(beat, machine=machine.name, failed=words[0])
+        self._quiet.note(refused=bool(beat.refused))
         how = beat.refused or beat.failed or "reported"
         self._tell(f"{ticket.id} ended: {how}")
         return _text(beat)
 
     async def _ask_server(self, ticket: Ticket, pipe: HandPipe) -> None:
         """Tell the hand that somebody is there whenever the server says that the order is ours."""
-        handle = self._client.get_activity_handle(ticket.id)
+        handle = self._client.get_activity_handle(activity.info().activity_id)
         every_s = max(0.2, ticket.lease_s / _ASK_PART)
         while True:
             word: Word | None = Word()
