@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,10 +125,10 @@ def of_machine(box: Sandbox, name: str) -> list[int]:
     return found
 
 
-def environment(box: Sandbox, place: Path) -> dict[str, str]:
-    """What a process on a machine is started with."""
+def environment(box: Sandbox, place: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What a process on a machine is started with; `env` is instead of ours."""
     return {
-        **os.environ,
+        **(os.environ if env is None else env),
         "TEST_STATE": str(box.state),
         "XDG_CONFIG_HOME": str(place / "config"),
         "XDG_DATA_HOME": str(place / "data"),
@@ -214,13 +214,19 @@ class WorkerProcess:
 
 @contextmanager
 def workers(
-    box: Sandbox, server: Server, tmp_path: Path, *names: str, trust: bool = True, more: str = ""
+    box: Sandbox,
+    server: Server,
+    tmp_path: Path,
+    *names: str,
+    trust: bool = True,
+    more: str = "",
+    env: Mapping[str, str] | None = None,
 ) -> Iterator[dict[str, WorkerProcess]]:
     """Workers on machines of these names, for the length of a test."""
     found = dict[str, WorkerProcess]()
     try:
         for name in names:
-            found[name] = start_worker(box, server, tmp_path, name, trust=trust, more=more)
+            found[name] = start_worker(box, server, tmp_path, name, trust=trust, more=more, env=env)
         yield found
     finally:
         for worker in found.values():
@@ -233,9 +239,16 @@ def workers(
 
 
 def start_worker(
-    box: Sandbox, server: Server, tmp_path: Path, name: str, *, trust: bool = True, more: str = ""
+    box: Sandbox,
+    server: Server,
+    tmp_path: Path,
+    name: str,
+    *,
+    trust: bool = True,
+    more: str = "",
+    env: Mapping[str, str] | None = None,
 ) -> WorkerProcess:
-    """One worker; its machine is made where it is new."""
+    """One worker; its machine is made where it is new.  `env` is instead of ours."""
     place = tmp_path / "machines" / name
     if not place.exists():
         machine(tmp_path, name)
@@ -245,7 +258,7 @@ def start_worker(
         process = subprocess.Popen(
             [*ourselves(), *words, *(["--trust"] if trust else [])],
             cwd=place,
-            env=environment(box, place),
+            env=environment(box, place, env),
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
