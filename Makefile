@@ -83,6 +83,10 @@ demo: $(READY) ## A whole night in half a minute, on a toy repository, without a
 bench: $(READY) ## Run every benchmark
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 
+.PHONY: bench-fleet
+bench-fleet: $(READY) ## Two hundred machines that sleep and a real Temporal server (five minutes)
+	$(BIN)/python -m benchmarks.fleet
+
 lock: ## Pin the newest allowed dependencies again, with hashes
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet pip-tools

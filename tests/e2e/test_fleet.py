@@ -16,6 +16,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.e2e.conftest import World
+from tests.e2e.model_server import ModelServer, say, shell, use
+from tests.e2e.projects import Project, assert_done, claim, of_story, project
+from tests.e2e.projects import story as story_of
+from tests.e2e.trouble import claude_usage_limit
 from tests.fleet.machines import (
     Server,
     eventually,
@@ -41,6 +46,7 @@ write(f"{STORY}.txt", STORY)
 done()
 """
 NAMES = ("A", "B", "C")
+_LIMIT_S = 12
 _SBIN = f"/usr/sbin:{os.environ.get('PATH', '')}"
 
 
@@ -231,3 +237,47 @@ def test_a_real_sshd_that_loses_a_connection(tmp_path: Path) -> None:
     assert run.returncode == 0, said
     assert starts(box, "A") == 2
     held_to_the_end(box, "A", "B")
+
+
+def _limited_everywhere(model: ModelServer, world: World) -> Project:
+    """Two stories whose agents meet one usage limit, each at its first start."""
+    made = project(
+        world,
+        model,
+        stories=[story_of(1, "One"), story_of(2, "Two")],
+        agent_env={"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-scripted", "ANTHROPIC_API_KEY": ""},
+    )
+    bare = world.work.parent / "app.git"
+    made.git("init", "-q", "--bare", str(bare))
+    made.git("remote", "add", "origin", str(bare))
+    made.git("push", "-q", "origin", "main")
+    limit = claude_usage_limit(resets_in_s=_LIMIT_S)
+    for number, name in enumerate(("one", "two"), 1):
+        code = f"def {name}() -> int:\n    return {number}\n"
+        command = f"cat > {name}.py <<'END'\n{code}END\n"
+        model.play(limit, use(shell(command)), say(claim()), when=of_story(number))
+    return made
+
+
+def test_one_usage_limit_is_waited_for_by_both_workers(
+    tmp_path: Path, server: Server, world: World
+) -> None:
+    """Real agents on two machines meet the limit of their account; nobody is started before it ends."""
+    with ModelServer(root=world.work) as model:
+        made = _limited_everywhere(model, world)
+        box = Sandbox(made.root, tmp_path / "state")
+        box.state.mkdir()
+        with workers(box, server, tmp_path, "one", "two", env=made.env):
+            run = made.ralph("run", "--fleet", server.address, "--json", timeout_s=150)
+        assert model.unexpected == []
+
+    assert_done(made, run)
+    limited = [
+        it for it in made.events(run, "iteration_finished") if it["outcome"] == "usage_limit"
+    ]
+    assert {it["machine"] for it in limited} == {"one", "two"}
+    assert {it["kind"] for it in made.events(run, "waiting") if it["seconds"]} == {"quota"}
+    refused = [it.at for it in model.requests[:2]]
+    assert min(it.at for it in model.requests[2:]) - max(refused) >= _LIMIT_S - 0.5
+    assert made.status()["session"]["iterations"] == 2
+    assert sorted(made.subjects) == ["Begin", "US-001: One", "US-002: Two"]

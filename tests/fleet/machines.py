@@ -125,10 +125,10 @@ def of_machine(box: Sandbox, name: str) -> list[int]:
     return found
 
 
-def environment(box: Sandbox, place: Path) -> dict[str, str]:
-    """What a process on a machine is started with."""
+def environment(box: Sandbox, place: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What a process on a machine is started with; `env` is instead of ours."""
     return {
-        **os.environ,
+        **(os.environ if env is None else env),
         "TEST_STATE": str(box.state),
         "XDG_CONFIG_HOME": str(place / "config"),
         "XDG_DATA_HOME": str(place / "data"),
@@ -215,13 +215,21 @@ class WorkerProcess:
 
 @contextmanager
 def workers(
-    box: Sandbox, server: Server, tmp_path: Path, *names: str, trust: bool = True, more: str = ""
+    box: Sandbox,
+    server: Server,
+    tmp_path: Path,
+    *names: str,
+    trust: bool = True,
+    more: str = "",
+    env: Mapping[str, str] | None = None,
 ) -> Iterator[dict[str, WorkerProcess]]:
     """Workers on machines of these names, for the length of a test."""
     found = dict[str, WorkerProcess]()
     try:
         for name in names:
-            found[name] = start_worker(box, server, tmp_path, name, trust=trust, more=more)
+            found[name] = start_worker(
+                box, server, tmp_path, name, trust=trust, more=more, base=env
+            )
         yield found
     finally:
         end_workers(found.values())
@@ -248,10 +256,12 @@ def start_worker(
     more: str = "",
     inside: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
+    base: Mapping[str, str] | None = None,
 ) -> WorkerProcess:
     """One worker; its machine is made where it is new.
 
-    `inside` is what its command line begins with, `env` what its environment has besides.
+    `inside` is what its command line begins with, `env` what its environment has besides, `base`
+    is instead of ours.
     """
     place = tmp_path / "machines" / name
     if not place.exists():
@@ -263,7 +273,7 @@ def start_worker(
         process = subprocess.Popen(
             [*inside, *ourselves(), *words, *(["--trust"] if trust else [])],
             cwd=place,
-            env={**environment(box, place), **(env or {})},
+            env={**environment(box, place, base), **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,

@@ -233,6 +233,7 @@ def test_SKILL_iterations_are_listed_one_by_one(journal: Journal) -> None:
         "exit_decision": "continue",
         "outcome": "completed",
         "story": "US-1",
+        "machine": None,
     }
     assert listed["iterations"][2]["exit_decision"] is None
     assert listed["total_files_modified"] == 4

@@ -17,11 +17,12 @@ from ralphloop.cli.shared.options import complete_run, complete_story
 from ralphloop.core.events import AgentStep
 from ralphloop.core.model import CheckStatus, ExitDecision
 from ralphloop.core.planning import ended
+from ralphloop.core.run_state import LanesState
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import InputError, NothingRan, UsageError
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.night.look import config_of, find_run, holder_of, reading
-from ralphloop.night.values import ended_words
+from ralphloop.night.values import ended_words, machine_of
 from ralphloop.project import Project, find_project
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.readers.stream import Reader
@@ -173,7 +174,10 @@ class _LogReader:
         story = label(record.story) if record.story else "the prompt"
         attempt = f", attempt {record.attempt}" if record.attempt > 1 else ""
         when = clock_time(record.started_at, time.time())
-        output.emit_lines([output.paint(f"iteration {record.n}: {story}{attempt}, {when}", "bold")])
+        machine = machine_of(record, self.journal.part(LanesState, self.run.id))
+        where = f", on {machine}" if machine else ""
+        words = f"iteration {record.n}: {story}{attempt}, {when}{where}"
+        output.emit_lines([output.paint(output.safe(words), "bold")])
         for lines in self._transcript(record):
             output.emit_lines(lines)
             sys.stdout.flush()
@@ -231,7 +235,9 @@ def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
     files = files if record.files_modified else "no change"
     by = f", {record.record.by}" if record.record.model else ""
     spent = spent_words(record.cost_usd, record.unpriced)
-    words = f"{ended_words(record.outcome)} in {took}{by}, {spent}, {files}"
+    machine = machine_of(record)
+    where = f" on {machine}" if machine else ""
+    words = f"{ended_words(record.outcome)} in {took}{where}{by}, {spent}, {files}"
     yield from output.row("=", words, "bold", width=2)
     for check in record.checks:
         flaky = ", at the second try" if check.flaky else ""

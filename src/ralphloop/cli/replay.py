@@ -16,6 +16,7 @@ from ralphloop.core.run_state import RunState, StoryState
 from ralphloop.errors import ExitCode, InputError, NothingRan
 from ralphloop.journal.records import RunRecord
 from ralphloop.night.look import config_of, find_run, reading
+from ralphloop.night.values import machine_of
 from ralphloop.project import Project, find_project
 from ralphloop.replay.nights import ReplayedNight, exported
 from ralphloop.replay.nights import replay as play_night
@@ -53,6 +54,7 @@ def replay(run: str | None, settings: Pairs, export: Path | None, as_json: bool)
             {
                 "iteration": again.record.n,
                 "story": again.record.story,
+                "machine": machine_of(again.record) or None,
                 "made": again.taken is not None,
                 "why_not": again.why_not or None,
                 "decision": again.taken.decision.word if again.taken else None,
@@ -113,7 +115,10 @@ def _night_lines(record: RunRecord, night: ReplayedNight, settings: Pairs) -> It
     head = f"run {record.id}, {counted(len(night.starts), 'start')}"
     yield f"{head}{f', with {wanted}' if wanted else ''}"
     for again in night.starts:
-        start = f"  [{again.record.n}] {output.safe(again.record.story or 'the prompt')}"
+        machine = machine_of(again.record)
+        where = f" on {machine}" if machine else ""
+        story = again.record.story or "the prompt"
+        start = f"  [{again.record.n}] {output.safe(f'{story}{where}')}"
         if again.taken is None:
             cost = f"${again.record.cost_usd:.2f}"
             yield f"{start}: not paid ({cost}): {output.safe(again.why_not)}"

@@ -67,7 +67,9 @@ def status_lines(night: Night) -> Iterator[str]:
         verdict = last.record.verdict
         story = f", {label(last.story)}" if last.story else ""
         how = "passed" if verdict.passed else ended_words(last.outcome)
-        words = f"iteration {last.n}{story}: {how}"
+        machine = night.machine_of(last)
+        where = f" on {machine}" if machine else ""
+        words = f"iteration {last.n}{story}{where}: {how}"
         reasons = "; ".join(verdict.reasons or night.reasons)
         yield from output.row("last", f"{words}: {reasons}" if reasons else words)
         for warning in night.warnings[:_MOST_WARNINGS]:
@@ -209,7 +211,9 @@ def status_data(night: Night) -> JsonValues:
     session: JsonValues = {"session_id": None, "started_at": None, "iterations": []}
     if run is not None:
         with reading(night.project) as journal:
-            every = journal.every_iteration(run.id, brief=True)
+            # Where a start was made stands in a long column, which only a fleet needs here.
+            is_here = night.book is None or not night.book.fleet
+            every = journal.every_iteration(run.id, brief=is_here)
             session = iteration_list(run, night.session.state, every)
     return {
         "v": 1,
@@ -235,12 +239,24 @@ def status_data(night: Night) -> JsonValues:
         and {
             "iteration": current.n,
             **output.picked(current, "story", "attempt", "started_at"),
+            "machine": night.machine_of(current) or None,
             "elapsed_s": elapsed(current.started_at, night.now),
         },
+        "lanes": [
+            {
+                "lane": lane.number,
+                "story": lane.story or None,
+                "doing": lane.doing,
+                "iteration": lane.iteration or None,
+                "machine": lane.machine or None,
+            }
+            for lane in night.lanes
+        ],
         "last": last
         and {
             "iteration": last.n,
             **output.picked(last, "story", "outcome", "decision"),
+            "machine": night.machine_of(last) or None,
             **output.picked(night, "reasons", "warnings"),
         },
         "stories": {

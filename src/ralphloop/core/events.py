@@ -120,6 +120,7 @@ class IterationFinished(Event, kw_only=True):
         said = analysis.status
         fields = {
             "story": kept.story.id if kept.story else None,
+            "machine": kept.machine or None,
             "outcome": analysis.outcome,
             "outcome_reason": kept.why_it_ended,
             "decision": kept.decision.word,

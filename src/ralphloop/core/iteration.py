@@ -125,6 +125,7 @@ class Result(Value, kw_only=True):
     stderr_tail: str = ""
     can_be_asked: bool = False  # its conversation can be gone on with, now
     asked: Response | None = None  # what it answered when it was asked for the missing block
+    machine: str = ""  # that it worked on; empty: this one
 
     @property
     def is_silent(self) -> bool:
@@ -241,6 +242,7 @@ class Iteration(Value, kw_only=True):
     learning: LearningShare = LearningShare()
     story: Story | None = None  # as it was then, without its long texts
     limits: Limits = Limits()  # in force
+    machine: str = ""  # that its agent worked on; empty: this one
 
     @property
     def by(self) -> str:
@@ -284,4 +286,5 @@ def kept(one: Assessment, decision: Decision) -> Iteration:
         learning=start.learning,
         story=story,
         limits=one.policy.limits,
+        machine=result.machine,
     )

@@ -38,12 +38,14 @@ from ralphloop.proc.threads import in_thread
 from ralphloop.repo.checks import check_of
 from ralphloop.repo.work_tree import never_committed, project_prefix
 from ralphloop.room import new_file
+from ralphloop.text.plain import one_line
 
 _AGAIN_S = 3.0
 _NOTED_S = 5.0
 _LATE_REPORT_S = 5.0
 _SLACK_S = 3600.0  # for fetching, making ready and checks, beside the agent itself
 _DAY_S = 24 * 3600.0
+_LONGEST_NAME = 60  # of a machine, which gives it itself
 _NO_ANSWER = Response(reader="", outcome=Outcome.INTERRUPTED)
 
 
@@ -85,6 +87,8 @@ class FarLane(LaneWorkspace):
         self._brought = None
         self._steps_shown = 0
         self._told = ""
+        if self._pool.note(self.number).machine:  # of the start before; nobody has this one yet
+            self._pool.write(self.number, machine="")
         files = await in_thread(lambda _: self._files(f"{name}: files"))
         work = self._work_order(run, order)
         content = {ORDER: msgspec.json.encode(work), PROMPT: order.prompt.encode()}
@@ -190,7 +194,7 @@ class FarLane(LaneWorkspace):
         is_there = beat.machine and beat.phase != Beat().phase
         if is_there and beat.machine != self._told:
             self._told = beat.machine
-            self._pool.write(self.number, machine=beat.machine)
+            self._pool.write(self.number, machine=one_line(beat.machine, _LONGEST_NAME))
             run.tell(f"lane {self.number}: {given.ticket.id} is on {beat.machine}")
         self._machine = beat.machine or self._machine
         self._slot = beat.slot or self._slot
@@ -214,9 +218,17 @@ class FarLane(LaneWorkspace):
     # How it ended
 
     async def _received(self, run: Run, given: GivenOrder, delivery: Delivery) -> Result:
-        """The result, with the files that came with it in the mirror."""
+        """The result, with the files that came with it in the mirror, and where it was made."""
         if delivery.how != "refused":
             self._hear(run, given, delivery.beat)  # of a short start it is the first that is heard
+        result = await self._outcome(run, given, delivery)
+        machine = delivery.beat.machine or given.machine
+        if self._brought is not None:
+            machine = self._brought.report.machine
+        return msgspec.structs.replace(result, machine=one_line(machine, _LONGEST_NAME))
+
+    async def _outcome(self, run: Run, given: GivenOrder, delivery: Delivery) -> Result:
+        """What came back, or what is known of a start of which nothing did."""
         commit = delivery.beat.report
         if delivery.how == "lost" and not commit:
             commit = await self._late_report(run, given)

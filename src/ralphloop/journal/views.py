@@ -102,6 +102,7 @@ def iteration_list(
                 "exit_decision": record.decision or None,
                 "outcome": record.outcome or None,
                 "story": record.story,
+                "machine": record.record.machine or None,
             }
             for record in iterations
         ],

@@ -163,6 +163,7 @@ class LaneLook(NamedTuple):
     doing: str
     since: float | None = None
     iteration: int = 0  # 0: nobody works there
+    machine: str = ""  # that its agent works on; empty: this one
 
     def words(self, now: float) -> str:
         age = f", {format_duration(elapsed(self.since, now))}" if self.since else ""
@@ -289,14 +290,16 @@ class Night:
                 continue
             through = self.through.get(it.n)
             since = through.since if through else it.started_at
-            found.append(LaneLook(number, it.story or "", self._lane_doing(it), since, it.n))
+            doing = self._lane_doing(it)
+            where = self.machine_of(it)
+            found.append(LaneLook(number, it.story or "", doing, since, it.n, where))
         return tuple(found)
 
     def _lane_doing(self, it: IterationRecord) -> str:
         """How far an iteration in a lane is, in words."""
         if it.n not in self.through:
             came_back = self.session.story(it.story).landing.count
-            where = self._machine_of(it.story)
+            where = self.machine_of(it)
             works = f"works on {where}" if where else "works"
             return f"{works}, came back from landing" if came_back else works
         if not self.through[it.n].lands:
@@ -312,11 +315,8 @@ class Night:
         below = [name for name in on if name in ahead]  # the others have landed
         return f"is judged on top of {some(below)}" if below else f"is judged, {before} before it"
 
-    def _machine_of(self, story: str | None) -> str:
-        """The machine on which the agent of a lane works; empty: this one."""
-        if self.book is None:
-            return ""
-        return self.book.lanes.get(self.book.lane_of(story), LaneNote()).machine
+    def machine_of(self, it: IterationRecord) -> str:
+        return machine_of(it, self.book)
 
     @property
     def waiting(self) -> dict[str, list[str]]:
@@ -397,6 +397,13 @@ class Night:
 
     def count(self, standing: Standing) -> int:
         return sum(look.standing is standing for look in self.counted)
+
+
+def machine_of(it: IterationRecord, book: LanesState | None = None) -> str:
+    """The machine on which the agent of an iteration works or worked; empty: this one."""
+    if it.finished_at is not None:
+        return it.record.machine
+    return book.lanes.get(book.lane_of(it.story), LaneNote()).machine if book else ""
 
 
 def open_words(stories: Sequence[StoryLook]) -> str:

@@ -174,6 +174,7 @@ def _result(kept: Iteration) -> Result:
         stopped_because=kept.stopped_because,
         leftovers=kept.leftovers,
         stderr_tail=kept.stderr_tail,
+        machine=kept.machine,
     )
 
 

@@ -419,7 +419,8 @@ def _iteration_finished(
     crash = "" if kept.stopped_because else kept.response.crash
     how = "crashed" if crash else ended.words
     how = "completed in" if ended is Outcome.COMPLETED else f"{how} after"
-    facts = [took, spent, work, quota]
+    where = f"{took} on {kept.machine}" if kept.machine else took
+    facts = [where, spent, work, quota]
     yield Said(f"    {how} {', '.join(words for words in facts if words)}")
     if crash:
         yield Said(

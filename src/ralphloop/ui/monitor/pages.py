@@ -17,7 +17,7 @@ from ralphloop.core.run_state import Standing
 from ralphloop.core.totals import UNKNOWN, cost_words, short_cost
 from ralphloop.journal.records import IterationRecord
 from ralphloop.night.look import reading
-from ralphloop.night.values import StoryLook, ended_words
+from ralphloop.night.values import StoryLook, ended_words, machine_of
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.room import open_regular
@@ -115,11 +115,14 @@ def iteration_row(record: IterationRecord) -> Line:
         return line((f"{record.n:>5}  ", Tone.STRONG), name, ("running", tone))
     took = short_duration(record.finished_at - record.started_at)
     verdict = "; ".join(record.record.verdict.reasons) or record.decision
+    machine = machine_of(record)
+    where = f"on {one_line(machine, 20)}  " if machine else ""
     return line(
         (f"{record.n:>5}  ", Tone.STRONG),
         name,
         (f"{ended_words(record.outcome):<14}", tone),
         (f"{took:>7} {short_cost(record.cost_usd, record.unpriced):>8}  ", Tone.QUIET),
+        (where, Tone.PLAIN),
         (one_line(verdict, 200), tone),
     )
 
@@ -171,6 +174,7 @@ def _overview(record: IterationRecord) -> Iterator[Line]:
     if end is None:
         yield from _field("verdict", "none before it has ended")
         return
+    yield from _field("machine", machine_of(record))
     yield from _field("", kept.why_it_ended)
     yield from _heading("Decision")
     goes_on = record.decision == ExitDecision.CONTINUE

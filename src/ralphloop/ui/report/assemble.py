@@ -39,6 +39,7 @@ MOST_STORIES = 500
 MOST_LOOKS = 10
 MOST_UNTRIED = 5
 MOST_PROPOSED = 10
+MOST_MACHINES = 50
 MOST_SAID = 500
 ALWAYS = ("verified", "checked", "claimed", "review", "failed", "waiting")  # even with none
 _MOST_STEPS = 5
@@ -117,6 +118,10 @@ def build(record: RecordedRun, secrets: tuple[str, ...] = ()) -> Report:
         proposed=tuple(
             say(f"{one.id}: {one.text} ({one.provenance})", 500)
             for one in night.proposals[:MOST_PROPOSED]
+        ),
+        machines=tuple(
+            tally.machines[name].of(say(name, 60))
+            for name in sorted(tally.machines)[:MOST_MACHINES]
         ),
         proof=_proof(groups),
         series=_series(tally, moves, waits, run.started_at, as_of),
@@ -201,6 +206,7 @@ def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> St
         doubts=tuple(say(words, 400) for words in look.state.notes.doubted),
         accepted=look.is_accepted,
         changed=say(some(look.state.notes.changed, _MOST_CHANGED), 400) if key in _BEGUN else "",
+        machines=tuple(say(name, 60) for name in spent.machines),
         **asdict(spent.used),
     )
 

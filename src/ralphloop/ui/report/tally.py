@@ -16,7 +16,7 @@ from ralphloop.core.iteration import SaveLeftovers
 from ralphloop.core.model import CheckStatus, Circuit, ExitDecision, Outcome, Transition
 from ralphloop.core.run_state import is_failed_attempt
 from ralphloop.journal.records import IterationRecord
-from ralphloop.night.values import ended_words
+from ralphloop.night.values import ended_words, machine_of
 from ralphloop.text.plain import clean
 from ralphloop.text.status_block import Status
 from ralphloop.ui.report.values import NearMiss, PassPoint, ReportNote, Span, Teller, Used, UsedBy
@@ -93,6 +93,7 @@ class Account:
     look_at: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     last_lines: tuple[str, ...] = ()  # of what failed last, else of the last words
+    machines: dict[str, None] = field(default_factory=dict)  # that worked on it, in order
 
 
 @dataclass
@@ -101,6 +102,7 @@ class Tally:
     own: dict[str, list[str]]  # what was committed for each story
     stories: dict[str, Account] = field(default_factory=lambda: defaultdict(Account))
     rungs: dict[str, Used] = field(default_factory=lambda: defaultdict(Used))
+    machines: dict[str, Used] = field(default_factory=lambda: defaultdict(Used))
     spent: list[UsedBy] = field(default_factory=list)
     stretches: list[Stretch] = field(default_factory=list)  # of the time, as far as it is known
     in_lanes: bool = False
@@ -119,6 +121,7 @@ class Tally:
     _flying: dict[int | None, tuple[events.IterationStarted, float]] = field(default_factory=dict)
     _queued: dict[int | None, float] = field(default_factory=dict)
     _judged: dict[int | None, float] = field(default_factory=dict)
+    _made_on: dict[int | None, str] = field(default_factory=dict)  # iteration → machine
     _landed: float = 0.0  # when the landing tree was free again
 
     def see(self, it: IterationRecord) -> None:
@@ -138,6 +141,10 @@ class Tally:
         )
         story.used += cost
         self.rungs[used.by] += cost
+        if machine := machine_of(it):
+            self.machines[machine] += cost
+            story.machines[machine] = None
+            self._made_on[it.n] = machine
         self.spent.append(cost)
         story.checks = tuple(check.name for check in it.checks) or story.checks
         self.stretches += _stretches(it, it.finished_at)
@@ -238,7 +245,9 @@ class Tally:
                 queued = self._queued.pop(number, at)
                 # In a train it is judged before its turn.
                 turn = min(self._judged.pop(number, max(queued, self._landed)), at)
-                self._in_lane("working", f"{name}, iteration {number}", start, queued, lane)
+                machine = self._made_on.get(number, "")
+                words = f"{name}, iteration {number}" + (f" on {machine}" if machine else "")
+                self._in_lane("working", words, start, queued, lane)
                 self._in_lane("queued", f"{name} waited for landing", queued, turn, lane)
                 self._in_lane("landing", f"{name} was landing", turn, at, lane)
                 self._landed = at if queued < at else self._landed

@@ -50,7 +50,8 @@ class Used(Fact, kw_only=True):
 
 
 class UsedBy(Used):
-    """What an iteration (or neighbouring ones), a story, or an agent with its model has used."""
+    """What an iteration (or neighbouring ones), a story, a machine, or an agent with its model has
+    used."""
 
     name: str
 
@@ -74,6 +75,7 @@ class StoryLine(Used):
     doubts: tuple[str, ...] = ()  # what the agent wants a person to look at
     accepted: bool = False  # a person looked at it since it passed
     changed: str = ""  # the files it changed so far, of one that has begun and is not done
+    machines: tuple[str, ...] = ()  # that worked on it in this run; none: this one
 
 
 class Group(Fact):
@@ -178,4 +180,5 @@ class Report(Fact):
     series: Series
     proof: dict[str, int]  # of the stories that passed: proven, not_proven, look_at, needs_review
     proposed: tuple[str, ...] = ()  # stories that somebody proposes, with where they come from
+    machines: tuple[UsedBy, ...] = ()  # of a fleet, by name
     v: int = 1  # of this shape

@@ -1,0 +1,114 @@
+"""What Temporal's client is told of the settings, and the files of the guide."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+from temporalio.client import Client
+from temporalio.service import TLSConfig
+
+from ralphloop.config.load import load_config
+from ralphloop.errors import AgentUnavailable, InputError
+from ralphloop.fleet import temporal
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "fleet.md"
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the client was asked to connect with."""
+    found = dict[str, Any]()
+
+    async def connect(server: str, **options: Any) -> object:
+        found.update(options, server=server)
+        return object()
+
+    monkeypatch.setattr(Client, "connect", connect)
+    return found
+
+
+def _connect(tmp_path: Path, lines: str, env: dict[str, str]) -> None:
+    (tmp_path / "ralph.toml").write_text(f"[fleet]\n{lines}\n")
+    section = load_config(tmp_path, env=env).config.fleet
+    asyncio.run(temporal.connect("temporal.lan:7233", section, env))
+
+
+def test_nothing_set_is_a_plain_connection(tmp_path: Path, told: dict[str, Any]) -> None:
+    """The default namespace, no TLS, no key."""
+    _connect(tmp_path, "", {})
+    assert told == {
+        "server": "temporal.lan:7233", "namespace": "default", "tls": False, "api_key": None,
+    }  # fmt: skip
+
+
+def test_certificates_of_files_and_a_namespace_reach_the_client(
+    tmp_path: Path, told: dict[str, Any]
+) -> None:
+    """mTLS: the authority, the certificate and its key, by the bytes of the files."""
+    for name in ("ca", "cert", "key"):
+        (tmp_path / name).write_bytes(name.upper().encode())
+    lines = [f'tls_{name} = "{tmp_path / name}"' for name in ("ca", "cert", "key")]
+    _connect(tmp_path, "\n".join([*lines, 'namespace = "team.abc"']), {})
+    assert told["namespace"] == "team.abc"
+    assert told["tls"] == TLSConfig(
+        server_root_ca_cert=b"CA", client_cert=b"CERT", client_private_key=b"KEY"
+    )
+
+
+def test_a_key_comes_from_the_variable_that_is_named(tmp_path: Path, told: dict[str, Any]) -> None:
+    """Temporal Cloud: TLS with the usual authorities, and an API key that no file holds."""
+    _connect(tmp_path, 'tls = true\napi_key = "MY_KEY"', {"MY_KEY": "k-123"})
+    assert told["tls"] is True
+    assert told["api_key"] == "k-123"
+
+
+def test_settings_by_environment_reach_the_client(tmp_path: Path, told: dict[str, Any]) -> None:
+    """A worker's unit may set them as variables."""
+    env = {"RALPH_FLEET_NAMESPACE": "other", "RALPH_FLEET_TLS": "true"}
+    _connect(tmp_path, "", env)
+    assert told["namespace"] == "other"
+    assert told["tls"] is True
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('api_key = "MY_KEY"', "the variable MY_KEY is not set"),
+        ('tls_ca = "/nowhere/ca.pem"', "/nowhere/ca.pem: No such file"),
+    ],
+)
+def test_what_is_missing_is_named(
+    tmp_path: Path, told: dict[str, Any], line: str, words: str
+) -> None:
+    """Nobody connects without what was asked for."""
+    with pytest.raises(InputError, match=re.escape(words)):
+        _connect(tmp_path, line, {})
+    assert told == {}
+
+
+def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """The real client against a port that nobody listens on."""
+    section = load_config(tmp_path, env={}).config.fleet
+    with pytest.raises(AgentUnavailable, match=r"no Temporal server answers at 127\.0\.0\.1:1"):
+        asyncio.run(temporal.connect("127.0.0.1:1", section, {}))
+
+
+def test_the_compose_file_of_the_guide_can_be_read() -> None:
+    """Three services; the page of Temporal is for this host alone, and a volume is declared."""
+    (block,) = re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(), re.S)
+    compose = YAML(typ="safe").load(block)
+    services = compose["services"]
+    assert set(services) == {"postgres", "temporal", "ui"}
+    assert all(it["image"] for it in services.values())
+    assert services["temporal"]["environment"]["POSTGRES_SEEDS"] == "postgres"
+    same = [services["postgres"]["environment"]["POSTGRES_PASSWORD"],
+            services["temporal"]["environment"]["POSTGRES_PWD"]]  # fmt: skip
+    assert len(set(same)) == 1
+    assert services["ui"]["ports"] == ["127.0.0.1:8080:8080"]
+    named = {it.partition(":")[0] for it in services["postgres"]["volumes"]}
+    assert named == set(compose["volumes"])
