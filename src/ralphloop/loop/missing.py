@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from ralphloop.core.model import Value
 from ralphloop.core.mutation import Mutation
-from ralphloop.core.proof import TestReport, Trial
+from ralphloop.core.proof import TestReport, Trial, is_test_path
 from ralphloop.loop.bench import Bench
-from ralphloop.loop.mutating import texts_of
+from ralphloop.loop.mutating import StoryTexts, texts_of
+from ralphloop.proof.handed_out import handed_out, has_documents
 from ralphloop.proof.shams import shams_in
 from ralphloop.repo.beneath import read
 from ralphloop.repo.judges import is_source
@@ -27,6 +28,8 @@ from ralphloop.text.definitions import (
     words_of,
 )
 from ralphloop.text.peeking import looks_at_mechanics, peeks
+
+_MOST_BESIDE = 2000  # files that lie with the tests
 
 
 class Absence(Value, kw_only=True):
@@ -101,11 +104,36 @@ def peeking_in(bench: Bench) -> tuple[str, ...]:
         found += (f"{code.path} {words}" for words in peeks(code.path, added, tests))
     if texts.is_python:
         found += shams_in(texts.sources, bench.asking_texts, [it.new for it in texts.tests])
+    found += _handed_out(bench, texts)
     for test in texts.tests:
         added = added_lines(_text(test.old), _text(test.new) or "")
         if words := looks_at_mechanics(added):
             found.append(f"{test.path} looks at how it is judged ({words})")
     return tuple(found)
+
+
+def _handed_out(bench: Bench, texts: StoryTexts) -> tuple[str, ...]:
+    """What of the product are answers as a whole; tests are read only where it has documents."""
+    if not has_documents(texts.code):
+        return ()
+    tests = [text.new for text in texts.tests]
+    return handed_out(texts.code, (*tests, *_beside_tests(bench)))
+
+
+def _beside_tests(bench: Bench) -> list[bytes]:
+    """Everything that lies with the tests, or is expected by a command, as far as it is small."""
+    story = bench.story
+    measure = story.place.measure
+    listed = measure.git().run("ls-tree", "-r", "-z", "--full-tree", story.end.tree, "--")
+    names = list[str]()
+    for entry in filter(None, listed.split(b"\0")):
+        told, _, path = entry.decode("utf-8", "replace").partition("\t")
+        if not path.startswith(story.prefix) or len(names) >= _MOST_BESIDE:
+            continue
+        inside = path.removeprefix(story.prefix)
+        if is_test_path(inside) or inside in bench.expected_files:
+            names.append(told.split(" ")[2])
+    return list(measure.contents(names).values())
 
 
 def _text(content: bytes | None) -> str | None:
