@@ -62,7 +62,36 @@ def test_everything_a_run_needs_is_written(repo: Path, run_ralph: RunRalph) -> N
         ".ralph/",
         ".ralph-session.json",
         ".ralph-circuit-state.json",
+        "__pycache__/",
+        ".venv/",
     ]
+
+
+@pytest.mark.parametrize(
+    "files, ignored, added",
+    [
+        ({"test_a.py": ""}, "", ["__pycache__/", ".venv/"]),
+        ({"test_a.py": ""}, "*.py[cod]\n.venv\n", []),
+        ({"package.json": "{}"}, "", ["node_modules/"]),
+        ({"package.json": "{}", "web/node_modules/own/index.js": ""}, "", []),
+        ({"Cargo.toml": ""}, "/target\n", []),
+        ({"Cargo.toml": "", "package.json": "{}"}, "", ["node_modules/", "/target/"]),
+    ],
+    ids=["python", "python ignored", "node", "node tracked", "rust ignored", "two stacks"],
+)
+def test_what_tools_leave_is_ignored(
+    tmp_path: Path, run_ralph: RunRalph, files: dict[str, str], ignored: str, added: list[str]
+) -> None:
+    """`git add -A` after `init` takes no bytecode and no packages, unless they are tracked."""
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / ".gitignore").write_text(ignored)
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    subprocess.run(["git", "add", "-A"], cwd=tmp_path, check=True)
+    run_ralph("init", cwd=tmp_path)
+    lines = (tmp_path / ".gitignore").read_text().splitlines()
+    assert lines[len(ignored.splitlines()) + 3 :] == added
 
 
 def test_it_says_what_to_do_next(repo: Path, run_ralph: RunRalph) -> None:

@@ -857,3 +857,33 @@ def test_a_circle_is_opened_and_named(tmp_path: Path) -> None:
     assert [str(one) for one in found.unread] == [
         "docs/epics.md:2: waits for what waits for it: 1.2"
     ]
+
+
+BOXES = """\
+# Tasks: Boxes
+
+## Phase 1: Setup
+
+- [ ] T001 First
+-[ ] T002 No space before the box
+1. [ ] T003 Numbered
+- [ ] T003 The same id again
+"""
+
+
+def test_boxes_as_people_write_them_and_an_id_that_stands_twice(tmp_path: Path) -> None:
+    """A box without a space or behind a number is a task; the second of an id waits for the first."""
+    (tmp_path / "tasks.md").write_text(BOXES)
+    (tmp_path / "spec.md").write_text("# Feature Specification: Boxes\n")
+    found = read(tmp_path, "tasks.md")
+    needs = [(entry.get("id"), entry.get("dependsOn")) for entry in found.entries]
+    assert needs == [("T001", None), ("T002", ["T001"]), ("T003", ["T002"]), (None, ["T003"])]
+
+
+def test_the_directory_that_holds_the_tasks_may_be_named(tmp_path: Path) -> None:
+    """`backlog/tasks` means what `backlog` means."""
+    place = tmp_path / "backlog" / "tasks"
+    place.mkdir(parents=True)
+    text = "---\nid: task-1\ntitle: Search\nstatus: To Do\n---\n"
+    (place / "task-1 - Search.md").write_text(text)
+    assert list(by_id(read(tmp_path, "backlog/tasks"))) == ["task-1"]

@@ -41,7 +41,7 @@ from ralphloop.plan.outlook import try_once
 from ralphloop.project import CONFIG_NAME, Project, agent_directories, git_directory
 from ralphloop.prompts import DEFAULT_INSTRUCTIONS, STATUS_SECTION
 from ralphloop.repo.checks import check_of, last_lines, not_installed, run_checks
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import Repository, project_prefix
 from ralphloop.room import read_regular
 from ralphloop.stacks.detect import Detection, detect
 from ralphloop.stacks.lane_setup import lane_recipe, recipe_lines
@@ -273,7 +273,24 @@ def _planned(
         before = b""
     except OSError as error:
         raise unreadable(error, _GITIGNORE) from None
-    return [*planned, NewFile(_GITIGNORE, ignoring(before))]
+    left = _left_by_tools(root, detected)
+    return [*planned, NewFile(_GITIGNORE, ignoring(before, left))]
+
+
+def _left_by_tools(root: Path, detected: Detection) -> list[str]:
+    """What the stack's tools make that git would take for work: neither ignored nor tracked."""
+    repo = open_repository(root)
+    if repo is None:
+        return []
+    prefix = project_prefix(repo.root, root)
+    found = []
+    for line, example in detected.leaves.items():
+        asked = ("check-ignore", "--quiet", "--no-index", "--", f"{prefix}{example}")
+        is_ignored = repo.git.attempt(*asked).returncode == 0
+        anywhere = f":(top,glob){prefix}**/{line.strip('/')}/**"
+        if not is_ignored and not repo.git.names("ls-files", "-z", "--", anywhere):
+            found.append(line)
+    return found
 
 
 def _try_sandbox(root: Path, detected: Detection) -> Confinement:
@@ -295,10 +312,10 @@ def _try_sandbox(root: Path, detected: Detection) -> Confinement:
     return Confinement("auto", f"the agent, the checks and git's hooks are confined{proven}")
 
 
-def ignoring(before: bytes) -> bytes:
-    """A .gitignore with our own files in it; everything that was there stays as it is."""
+def ignoring(before: bytes, left: Sequence[str] = ()) -> bytes:
+    """A .gitignore with our own files and what tools leave; what was there stays as it is."""
     known = {line.strip().strip(b"/") for line in before.splitlines()}
-    missing = [name for name in _IGNORED if name.strip("/").encode() not in known]
+    missing = [name for name in (*_IGNORED, *left) if name.strip("/").encode() not in known]
     if not missing:
         return before
     end = b"\r\n" if b"\r\n" in before else b"\n"

@@ -57,8 +57,12 @@ def _all_of(places: Sequence[Path], one: Format, root: Path) -> list[Gathered]:
 
 def _patterns_for(directory: Path, one: Format) -> list[str]:
     """Where the lists of a format stand; only a tool's own directory leads out of itself."""
-    is_tools_own = Path(os.path.realpath(directory)).name.startswith(".")
-    return [pattern for pattern in one.lists if is_tools_own or not pattern.startswith("../")]
+    name = Path(os.path.realpath(directory)).name
+    is_tools_own = name.startswith(".")
+    patterns = [it for it in one.lists if is_tools_own or not it.startswith("../")]
+    # The directory that holds the files may be named itself: `backlog/tasks`.
+    inside = [PurePosixPath(it).name for it in patterns if PurePosixPath(it).parent.name == name]
+    return [*patterns, *inside]
 
 
 def _only_open(found: Sequence[Gathered], path: Path) -> Gathered:

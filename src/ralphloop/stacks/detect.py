@@ -61,6 +61,7 @@ class Stack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     tools: tuple[Tool, ...] = ()
     checks: tuple[CheckRule, ...] = ()
     says: tuple[Sentence, ...] = ()
+    leaves: dict[str, str] = {}  # a line for .gitignore -> a file that its tools make there
     monorepo: tuple[Sentence, ...] = ()
 
 
@@ -89,6 +90,7 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[tuple[str, ...], ...] = ()  # commands that prove its work
     says: tuple[str, ...] = ()  # sentences for the prompt
     hints: tuple[str, ...] = ()  # sentences for the person
+    leaves: dict[str, str] = {}  # a line for .gitignore -> a file that its tools make there
 
 
 class Directory:
@@ -165,11 +167,13 @@ def detect(root: Path, *, directories: Sequence[Path] = ()) -> Detection:
     tools = list[str]()
     checks = list[Words]()
     says = list[str]()
+    leaves = dict[str, str]()
     for stack in used:
         tool = next((tool for tool in stack.tools if directory.meets(tool)), Tool(title=""))
         tools.append(tool.title)
         checks += _checks(stack, tool, directory)
         says += (tool.says, *directory.said(stack.says))
+        leaves |= stack.leaves
     return Detection(
         name=_first_text(used, "names", directory) or root.resolve().name or "project",
         description=_first_text(used, "descriptions", directory),
@@ -178,6 +182,7 @@ def detect(root: Path, *, directories: Sequence[Path] = ()) -> Detection:
         checks=tuple(checks),
         says=tuple(filter(None, says)),
         hints=tuple(_hints(table, used, directory)),
+        leaves=leaves,
     )
 
 

@@ -21,7 +21,9 @@ BOXES = frozenset({"spec-kit", "OpenSpec", "Kiro", "checklist"})
 FRONT_MATTER = "Backlog.md"
 TASK_MASTER = "task-master"
 STATUS_LINE = "BMAD"
-_BOX = re.compile(r"(\s{0,40}[-*+]\s+\[)([ xX✓✔✅~-])(\]\\?\*?\s+)(\S.*?)\s*")
+_BOX = re.compile(
+    r"(\s{0,40}(?:[-*+]\s{0,8}|\d{1,4}[.)]\s{1,8})\[)([ xX✓✔✅~-])(\]\\?\*?\s+)(\S.*?)\s*"
+)
 _STATUS = re.compile(r"(status:[ \t]*)(\S.*?)[ \t]*")
 _LABEL = re.compile(r"(\W{0,4}status\W{0,4}:?\W{0,4})(\w[\w -]*?)?\s*", re.IGNORECASE)
 _DONE = re.compile(r"\W*(?:done|completed?|closed|finished)\b", re.IGNORECASE)

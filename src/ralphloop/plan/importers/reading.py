@@ -11,7 +11,8 @@ from ralphloop.text.plain import clean, one_line
 Entry = dict[str, object]  # one story in the shape of prd.json
 
 CHECKBOX = re.compile(
-    r"(?P<margin>\s{0,40})[-*+]\s+\[(?P<tick>[ xX✓✔✅~-])\](?P<star>\\?\*?)\s+(?P<text>\S.*)"
+    r"(?P<margin>\s{0,40})(?:[-*+]\s{0,8}|\d{1,4}[.)]\s{1,8})"
+    r"\[(?P<tick>[ xX✓✔✅~-])\](?P<star>\\?\*?)\s+(?P<text>\S.*)"
 )
 BULLET = re.compile(r"(?P<margin>\s{0,40})(?:[-*+]|\d{1,4}[.)])\s+(?P<text>\S.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(.{1,500})")

@@ -215,6 +215,7 @@ def _order(feature: _Feature) -> None:
     """Let every task wait for what its place says, and for what is said of it."""
     ground = list[str]()  # the last tasks of what all user stories wait for
     ends: dict[str, list[str]] = {}  # the last tasks of the user stories since then
+    seen = set[str]()
     for phase in feature.phases:
         before = list(ground)
         waited_for = feature.story_waits.get(phase.user_story, []) if phase.user_story else ends
@@ -227,7 +228,10 @@ def _order(feature: _Feature) -> None:
                 group = []
             group.append(task)
             named = [*before, *task.named_needs(), *feature.task_waits.get(task.name, [])]
-            task.needs |= dict.fromkeys(name for name in named if name != task.name)
+            # The second task of an id gets another one, and waits for the first.
+            own = {task.name} - seen
+            task.needs |= dict.fromkeys(name for name in named if name not in own)
+            seen.add(task.name)
         last = [one.name for one in group]
         if phase.user_story:
             ends[phase.user_story] = last
