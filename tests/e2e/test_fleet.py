@@ -31,7 +31,7 @@ from tests.fleet.machines import (
 )
 from tests.fleet.nights import LEASE, begun, ended, held_to_the_end, paid_yard, works_on
 from tests.lanes.yards import starts
-from tests.loop.projects import story
+from tests.loop.projects import Sandbox, story
 
 pytestmark = pytest.mark.e2e
 # The first start of A works until it is told to end; on a machine that came back it would go on.
