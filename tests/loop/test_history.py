@@ -155,6 +155,27 @@ def test_commits_of_its_own_are_the_agents_to_change(tmp_path: Path, what: str) 
     assert kept(box) == {}
 
 
+@pytest.mark.parametrize("variable", ["EDITOR", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"])
+def test_no_editor_is_waited_for_at_night(tmp_path: Path, variable: str) -> None:
+    """A rebase that would open the person's editor takes the list of commits as it is."""
+    agent = """
+import subprocess
+
+def git(*args):
+    subprocess.run(['git', *args], check=True, stdout=subprocess.DEVNULL)
+
+write('a.txt')
+git('add', '-A'); git('commit', '-qm', 'one'); write('b.txt')
+git('add', '-A'); git('commit', '-qm', 'two')
+git('rebase', '-q', '-i', 'HEAD~2')
+done()
+"""
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    done = box.run("--max-time", "60s", env={variable: "sleep 45; false"})
+    assert done.code == 0, done.text
+    assert box.starts == 1
+
+
 LEAVES = {
     "detached": "git('checkout', '-q', '--detach', 'HEAD~1')",
     "orphan": "git('checkout', '-q', '--orphan', 'fresh')",

@@ -30,6 +30,10 @@ API_KEYS = frozenset(
     )
 ) | {"ANTHROPIC_AUTH_TOKEN"}
 
+# Nobody sits there to write a message, to sort a rebase or to type a password: git goes on with
+# what it has, or fails at once.
+NOBODY_THERE = {"GIT_EDITOR": ":", "GIT_SEQUENCE_EDITOR": ":", "GIT_TERMINAL_PROMPT": "0"}
+
 _PATIENCE_S = 20.0
 _PARENT_SESSION = re.compile(
     r"CLAUDECODE|CLAUDE_(?:PID|ENV_FILE|PROJECT_DIR|PLUGIN_ROOT|AGENT_SDK_VERSION|SESSION_.*)"
@@ -60,6 +64,7 @@ def agent_environment(
     return {
         **(defaults or {}),
         **clean_environment(request.config, request.inherited, drop_keys=drop_keys),
+        **NOBODY_THERE,
         "RALPH_RUN_ID": request.run_id,
         "RALPH_ITERATION": str(request.iteration),
         "RALPH_STORY_ID": story,
