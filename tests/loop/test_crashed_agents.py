@@ -97,3 +97,16 @@ def test_a_stream_without_a_result_by_how_its_process_ended(
     came = read(STARTED, agent="claude", exit_code=code, stderr=stderr)
     assert came.outcome is outcome
     assert words in came.reason
+
+
+def test_the_same_crash_again_and_again_ends_the_night_also_where_files_change(
+    tmp_path: Path,
+) -> None:
+    """Half a file more each time is no way out of an error that is the same each time."""
+    writes = "    write(f'part{START}.txt', str(START))\n"
+    box = sandbox(tmp_path, writes + CRASHES, output="claude", limits="max_iterations = 12")
+    done = box.run()
+    assert "AssertionError: the cart is empty" in done.out, done.text
+    assert box.starts <= 5, done.text
+    assert done.out.count("no price is known") == 1  # of the model, which each start has
+    assert "its words were used" not in done.out  # it said none

@@ -82,12 +82,20 @@ def analyze(
         progress=moved.made,
         progress_reasons=moved.reasons,
         # In the agent's own last words, else in the output of the last failing check.
-        error_signature=error_signature(words)
+        error_signature=own_error(response)
         or (error_signature(failed[-1].output_tail) if failed else None),
         test_only=on_tests and not evidence.stories.about_tests,
         question=question,
         warnings=(*trust.warnings, *treading),
     )
+
+
+def own_error(response: Response) -> str | None:
+    """What fails by the agent's own last words, or what its program crashed of."""
+    said = error_signature(response.final_words)
+    if said is None and response.crash:
+        return error_signature(response.crash) or response.crash
+    return said
 
 
 class ClaimTrust(NamedTuple):
@@ -109,7 +117,9 @@ def _trust(
     if said.says_nothing:
         return ClaimTrust(0.0, tuple(found))
     if block is None:
-        found.append("no status block (RALPH_STATUS) in the answer; its words were used instead")
+        if response.final_words.strip():
+            missing = "no status block (RALPH_STATUS) in the answer; its words were used instead"
+            found.append(missing)
         if not _is_measured(evidence):
             found.append("no evidence either: nothing was measured and nothing was reported")
     else:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ralphloop.core import breaker, progress
-from ralphloop.core.analyzer import analyze, hear
+from ralphloop.core.analyzer import analyze, hear, own_error
 from ralphloop.core.breaker import BreakerInput
 from ralphloop.core.exit_gate import decide, silent_words
 from ralphloop.core.grading import Grade, Proof, StoryVerdict, is_green, judge_story
@@ -44,7 +44,6 @@ from ralphloop.core.story_after import accounted, progress_entry, spent, story_a
 from ralphloop.core.totals import Expense, Totals, Usage, free_again, too_full, updated
 from ralphloop.text.lines import speech
 from ralphloop.text.plain import counted
-from ralphloop.text.signatures import error_signature
 
 
 class Need(StrEnum):
@@ -311,7 +310,7 @@ def _circuit(state: RunState, one: Assessment) -> RunState:
     moved = one.moved
     error = analysis.error_signature
     checked = bool(evidence.checks)
-    by_check = error is not None and error_signature(one.result.heard.final_words) is None
+    by_check = error is not None and own_error(one.result.heard) is None
     if by_check and not (analysis.claims_done or moved.treading):
         # an interim look at work in progress
         error = None

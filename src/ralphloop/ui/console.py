@@ -7,7 +7,7 @@ sequences, is taken off.  The lines (`Telling`) also serve pipes, logs, the moni
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -231,6 +231,10 @@ class LiveConsole(PlainConsole):
         return text.append(f"  {action} ({format_duration(now - self._sign)} ago)", "dim")
 
 
+# Warnings about an agent rather than about one start of it.
+_STANDING = ("    ! no price is known for ", "    ! no status block ")
+
+
 class Said(NamedTuple):
     """One line about an event, before it is cut to size."""
 
@@ -253,6 +257,7 @@ class Narrator:
         self._titled: set[str] = set()  # stories whose title was told
         self._tried: dict[int | None, list[str]] = {}  # iteration → what was tried in it
         self._lanes: dict[int | None, str] = {}  # iteration → the lane it is in
+        self._standing: set[str] = set()  # told once, for it holds for every start
 
     def lines(self, event: LoopEvent) -> Iterator[LogLine]:
         what = event.what
@@ -274,11 +279,21 @@ class Narrator:
             tone = CIRCUIT_TONES[what.after]
         elif isinstance(what, events.AgentStep):
             tone = Tone.WARN if what.ok is False else Tone.QUIET
-        for said in _tell(event, self._titled, tried):
+        for said in self._drop_known(_tell(event, self._titled, tried)):
             words = one_line(said.text, _LONGEST_LINE)
             indent = " " * (len(said.text) - len(said.text.lstrip(" ")))
             its_tone = Tone.WARN if said.is_warning else tone
             yield LogLine(event.at, indent + words, its_tone, lane)
+
+    def _drop_known(self, lines: Iterable[Said]) -> Iterator[Said]:
+        """The lines without what holds for every start and was told of an earlier one."""
+        for said in lines:
+            stands = said.is_warning and said.text.startswith(_STANDING)
+            if stands and said.text in self._standing:
+                continue
+            if stands:
+                self._standing.add(said.text)
+            yield said
 
 
 def seen_step(step: events.AgentStep) -> events.AgentStep | None:
