@@ -99,6 +99,8 @@ tls_ca = ""
 tls_cert = ""
 tls_key = ""
 api_key = ""
+codec_key_file = ""
+codec_key = ""
 ssh = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5"]
 program = ["ralph"]
 repos = {}

@@ -222,13 +222,14 @@ def workers(
     trust: bool = True,
     more: str = "",
     env: Mapping[str, str] | None = None,
+    more_env: Mapping[str, str] | None = None,
 ) -> Iterator[dict[str, WorkerProcess]]:
-    """Workers on machines of these names, for the length of a test."""
+    """Workers on machines of these names, for the length of a test; `env` is instead of ours."""
     found = dict[str, WorkerProcess]()
     try:
         for name in names:
             found[name] = start_worker(
-                box, server, tmp_path, name, trust=trust, more=more, base=env
+                box, server, tmp_path, name, trust=trust, more=more, base=env, env=more_env
             )
         yield found
     finally:

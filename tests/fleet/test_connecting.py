@@ -26,6 +26,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     async def connect(server: str, **options: Any) -> object:
         found.update(options, server=server)
+        found["keys"] = found.pop("data_converter").payload_codec.ids
         return object()
 
     monkeypatch.setattr(Client, "connect", connect)
@@ -43,6 +44,7 @@ def test_nothing_set_is_a_plain_connection(tmp_path: Path, told: dict[str, Any])
     _connect(tmp_path, "", {})
     assert told == {
         "server": "temporal.lan:7233", "namespace": "default", "tls": False, "api_key": None,
+        "keys": (),
     }  # fmt: skip
 
 

@@ -149,6 +149,26 @@ event(type="result", subtype="success", is_error=False, result=block, session_id
 """
 
 
+def test_money_of_a_start_that_is_taken_up_is_counted(tmp_path: Path) -> None:
+    """It said its tokens and not its cost when the run was killed: `--continue` prices them, once."""
+    toml = "[prices]\nmodels = { m = { input = 1.0, output = 5.0 } }\n"
+    box = fleet_yard(tmp_path, SPENDING, names=("A", "B"), output="claude", toml=toml)
+    machine(tmp_path, "one")
+    env = over_ssh(box, tmp_path) | LEASE
+    run = box.start("--fleet", "ssh:one", env=env)
+    eventually((box.state / "works").exists)
+    run.kill()
+    run.communicate()
+    ended_everywhere(box)
+    done = box.run("--continue", env=env)
+
+    assert done.code == 0, done.text
+    assert "took up iteration" in done.text
+    assert [starts(box, name) for name in "AB"] == [2, 1]
+    assert box.status()["cost_usd"] == pytest.approx(0.0002 + 0.25 + 0.25)
+    landed_once(box, "main", "A", "B")
+
+
 @pytest.mark.tool("bwrap")
 def test_money_of_a_cut_start_is_counted_once_in_the_sandbox_as_well(tmp_path: Path) -> None:
     """A confined agent works elsewhere; what a start used whose connection was cut is in the sums."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ralphloop.fleet.machine import Machine
 
 _INSTALL = "pip install 'ralphloop[fleet]'"
+_KEY_FILE = "fleet.key"
 _PORT = 7233
 _PORTS = click.IntRange(1, 65535)
 _WORKERS = click.IntRange(1, 64)
@@ -59,7 +60,14 @@ def _in_words(seat: "Seat") -> str:
         parts.append(f"has {', '.join(seat.agents)}")
     if seat.heard is not None:
         parts.append(f"heard of {seat.heard:.0f} s ago")
-    parts.append("works on " + ", ".join(seat.works_on) if seat.works_on else "is free")
+    if seat.keys:
+        parts.append(f"key {seat.keys[0]}")
+    if seat.works_on:
+        parts.append(f"works on {', '.join(seat.works_on)}")
+    elif not seat.apart:
+        parts.append("is free")
+    if seat.apart:
+        parts.append(seat.apart)
     return "; ".join(parts)
 
 
@@ -113,6 +121,27 @@ def drain(name: str, server: str | None) -> str:
     return f"{name} takes no more orders"
 
 
+@fleet.command("key")
+@click.argument("path", metavar="[FILE]", required=False, type=click.Path(path_type=Path))
+@click.option("--add", is_flag=True, help="Behind those in it: read by it, written by the first.")
+def key(path: Path | None, add: bool) -> int:
+    """Make a key that encrypts what goes through the server, in a file that only you can read."""
+    from ralphloop.config.load import user_file
+    from ralphloop.fleet.keys import make_key
+
+    if path is None:
+        own = user_file(dict(os.environ))
+        if own is None:
+            raise UsageError("there is no directory for your settings", "ralph fleet key FILE")
+        path = own.parent / _KEY_FILE
+    made, *others = make_key(path.expanduser().absolute(), add=add)
+    reads = "".join(f", reads {it.id} as well" for it in others)
+    output.emit_lines([f"{path}: writes with {made.id}{reads}"])
+    output.note("Bring it to every machine in secret, and name it under [fleet] there and here:")
+    output.note(f'    codec_key_file = "{path}"')
+    return ExitCode.COMPLETE
+
+
 @fleet.command("up")
 @click.option("--port", type=_PORTS, default=_PORT, show_default=True, help="Of the server.")
 @click.option("--workers", type=_WORKERS, default=2, show_default=True, help="On this machine.")
@@ -138,12 +167,14 @@ def hand(name: str, given: str) -> int:
 
 
 def _section(*, own: bool = False) -> "FleetSection":
-    """The settings of this project, or only the person's own."""
-    from ralphloop.config.load import load_config
+    """The settings of this project, or only the person's own: their file and their environment."""
+    from ralphloop.config.load import load_config, user_file
     from ralphloop.project import find_project
 
-    loaded = load_config(find_project().root, env=dict(os.environ))
-    return loaded.without.fleet if own else loaded.config.fleet
+    env = dict(os.environ)
+    file = user_file(env)
+    root = find_project().root if not own else file.parent if file else Path("/")
+    return load_config(root, env=env).config.fleet
 
 
 def _server(given: str | None, section: "FleetSection") -> str:
@@ -195,7 +226,8 @@ async def _serve(machine: "Machine", server: str, section: "FleetSection") -> No
     loop = asyncio.get_running_loop()
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(one, stop.request, signal.Signals(one).name)
-    env = dict(os.environ)
+    ours = {section.api_key, section.codec_key}  # no agent has a use for them
+    env = {name: value for name, value in os.environ.items() if name not in ours}
     names = ", ".join(machine.repos)
     output.note(f"{machine.name}: {counted(machine.slots, 'slot')} for {names} at {server}")
     await MachineWorker(client, machine, env, output.note).serve(stop, installed_agents(env))

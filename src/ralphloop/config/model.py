@@ -203,6 +203,8 @@ class FleetSection(Section):
     tls_cert: str = ""
     tls_key: str = ""
     api_key: str = ""  # the name of the variable that holds it
+    codec_key_file: str = ""  # what goes through the server is encrypted with the keys in it
+    codec_key: str = ""  # or: the name of the variable that holds them
     ssh: Argv = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5")
     program: Argv = ("ralph",)  # how ralph is started over there
     # Of a machine that works for others; only a person's own settings are heard.

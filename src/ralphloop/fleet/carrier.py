@@ -29,6 +29,8 @@ class Seat(Value, kw_only=True):
     agents: tuple[str, ...] = ()  # that are installed there
     heard: float | None = None  # seconds since its last word; None: it was not asked
     works_on: tuple[str, ...] = ()  # tickets
+    keys: tuple[str, ...] = ()  # ids of those with which it encrypts (the first) and reads
+    apart: str = ""  # why it and this side cannot read each other
 
 
 class Carrier(Protocol):

@@ -83,13 +83,22 @@ async def run_in_fleet(
     carrier = await open_carrier(server, section, setup, repository)
     try:
         found = await _seats(carrier, stop)
-        seats = [seat for seat in found if seat.version in ("", __version__)]
-        others = [f"{seat.name} has ralph {seat.version}" for seat in found if seat not in seats]
+        same = [seat for seat in found if seat.version in ("", __version__)]
+        others = [f"{seat.name} has ralph {seat.version}" for seat in found if seat not in same]
         if others:
             tell(
                 f"warning: {some(others)}, and this is {__version__}: they will refuse its orders."
             )
+        seats = [seat for seat in same if not seat.apart]
+        apart = [seat.apart for seat in same if seat.apart]
+        if apart:
+            tell(f"warning: {'; '.join(apart)}: no order of this run can be read there.")
         slots = sum(seat.slots for seat in seats)
+        if apart and not slots:
+            raise UsageError(
+                f"no worker at {server} has the same key as this run",
+                "Name the same keys here and there: codec_key_file under [fleet]",
+            )
         if not slots and not setup.config.lanes.count:
             raise UsageError(
                 f"no worker of this version answers at {server} for the repository {repository!r}",

@@ -27,7 +27,7 @@ from temporalio.client import (
     ActivityHandle,
     Client,
 )
-from temporalio.common import ActivityIDReusePolicy, RetryPolicy
+from temporalio.common import ActivityIDReusePolicy, RawValue, RetryPolicy
 from temporalio.exceptions import ActivityAlreadyStartedError, ApplicationError
 from temporalio.exceptions import TimeoutError as TimedOut
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
@@ -35,9 +35,11 @@ from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 from ralphloop import __version__
 from ralphloop.config.model import FleetSection
 from ralphloop.core import Value
-from ralphloop.errors import AgentUnavailable, InputError
+from ralphloop.errors import AgentUnavailable, InputError, UsageError
 from ralphloop.fleet.carrier import Delivery, Hear, Seat, ended_by
-from ralphloop.fleet.values import Beat, Ticket
+from ralphloop.fleet.codec import Codec, SaidOpenly, Illegible, converter_with, text_in
+from ralphloop.fleet.keys import keys_of, why_apart
+from ralphloop.fleet.values import MOST_WORDS, Beat, Ticket
 from ralphloop.proc.threads import StopSignal
 
 CARRY = "ralph.carry"
@@ -67,6 +69,7 @@ class Identity(Value, kw_only=True):
     version: str = ""
     labels: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()  # by their ids
 
 
 async def connect(server: str, section: FleetSection, env: Mapping[str, str]) -> Client:
@@ -83,8 +86,11 @@ async def connect(server: str, section: FleetSection, env: Mapping[str, str]) ->
         key = env.get(section.api_key)
         if not key:
             raise InputError(f"the variable {section.api_key} is not set", place="fleet.api_key")
+    converter = converter_with(Codec(keys_of(section, env)))
     try:
-        return await Client.connect(server, namespace=section.namespace, tls=tls, api_key=key)
+        return await Client.connect(
+            server, namespace=section.namespace, tls=tls, api_key=key, data_converter=converter
+        )
     except (RuntimeError, RPCError, ValueError) as error:  # what its client raises for all of it
         raise AgentUnavailable(
             f"no Temporal server answers at {server}: {str(error)[:300]}",
@@ -119,13 +125,19 @@ def own_queue(machine: str) -> str:
     return f"ralph@{machine}"
 
 
-def last_beat(description: ActivityExecutionDescription) -> Beat | None:
-    """The newest sign of life that the server knows."""
-    details = description.raw_info.heartbeat_details.payloads
+def keys_at(client: Client) -> tuple[str, ...]:
+    """The ids of the keys on this side."""
+    codec = client.data_converter.payload_codec
+    return codec.ids if isinstance(codec, Codec) else ()
+
+
+async def last_beat(description: ActivityExecutionDescription) -> Beat | None:
+    """The newest sign of life that the server knows and that can be read here."""
+    details = await description.heartbeat_details([RawValue])
     if not details:
         return None
-    with suppress(msgspec.DecodeError):
-        return msgspec.json.decode(msgspec.json.decode(details[0].data, type=str), type=Beat)
+    with suppress(msgspec.DecodeError, Illegible):
+        return msgspec.json.decode(text_in(details[0]), type=Beat)
     return None
 
 
@@ -164,7 +176,7 @@ class TemporalCarrier:
         except RPCError:
             return False
         # Who has its slots full does not poll, and is not among those that do.
-        polling = {seat.name for seat in seats if seat.version == __version__}
+        polling = {it.name for it in seats if it.version == __version__ and not it.apart}
         return any(name not in but for name in polling | set(self._working.values()))
 
     async def _carry_once(
@@ -176,12 +188,12 @@ class TemporalCarrier:
         lease = timedelta(seconds=ticket.lease_s * (1 + _MORE))
         while True:
             try:
-                handle: ActivityHandle[str] = await self._client.start_activity(
+                handle: ActivityHandle[RawValue] = await self._client.start_activity(
                     CARRY,
                     msgspec.json.encode(ticket).decode(),
                     id=name,
                     task_queue=queue,
-                    result_type=str,
+                    result_type=RawValue,
                     start_to_close_timeout=timedelta(seconds=ticket.most_s),
                     # Who alone could answer may be gone.
                     schedule_to_start_timeout=lease if ticket.machine else None,
@@ -192,7 +204,7 @@ class TemporalCarrier:
                 )
                 break
             except ActivityAlreadyStartedError:  # an answer of the server that got lost
-                handle = self._client.get_activity_handle(name, result_type=str)
+                handle = self._client.get_activity_handle(name, result_type=RawValue)
                 break
             except RPCError as error:
                 if error.status not in _PASSING:
@@ -204,7 +216,7 @@ class TemporalCarrier:
         return await self._watch(ticket, handle, hear, stop)
 
     async def take_up(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
-        handle: ActivityHandle[str] = self._client.get_activity_handle(ticket.id, result_type=str)
+        handle = self._client.get_activity_handle(ticket.id, result_type=RawValue)
         delivery = await self._watch(ticket, handle, hear, stop)
         if delivery.how != "refused" or ticket.machine:
             return delivery
@@ -216,7 +228,7 @@ class TemporalCarrier:
         """The client goes with the process."""
 
     async def _watch(
-        self, ticket: Ticket, handle: ActivityHandle[str], hear: Hear, stop: StopSignal
+        self, ticket: Ticket, handle: ActivityHandle[RawValue], hear: Hear, stop: StopSignal
     ) -> Delivery:
         """The same as `_wait`, and know meanwhile which machine is on it."""
 
@@ -230,20 +242,23 @@ class TemporalCarrier:
         finally:
             self._working.pop(ticket.id, None)
 
-    async def _wait(self, handle: ActivityHandle[str], hear: Hear, stop: StopSignal) -> Delivery:
+    async def _wait(
+        self, handle: ActivityHandle[RawValue], hear: Hear, stop: StopSignal
+    ) -> Delivery:
         """Look at an order until it has ended; a server that is away for a while is waited for."""
         heard = Beat()
         asked_at: float | None = None
         while True:
             try:
                 seen = await handle.describe(include_heartbeat_details=True, rpc_timeout=_RPC)
-                if (beat := last_beat(seen)) is not None and beat != heard:
+                if (beat := await last_beat(seen)) is not None and beat != heard:
                     heard = beat
                     hear(beat)
                 if seen.status is not ActivityExecutionStatus.RUNNING:
                     return await _ended(handle, heard)
                 if stop.requested and asked_at is None:
-                    await handle.cancel(reason=stop.reason or "stopped", rpc_timeout=_RPC)
+                    # A person's own words are nobody's business there.
+                    await handle.cancel(reason="stopped", rpc_timeout=_RPC)
                     asked_at = time.monotonic()
             except RPCError as error:
                 if error.status is RPCStatusCode.NOT_FOUND:
@@ -274,13 +289,27 @@ async def _pause(stop: StopSignal, least_s: float = 0.0) -> None:
         await asyncio.wait_for(stop.wait(), _LOOK_S)
 
 
-async def _ended(handle: ActivityHandle[str], heard: Beat) -> Delivery:
+async def _ended(handle: ActivityHandle[RawValue], heard: Beat) -> Delivery:
     """How an activity that is closed has ended."""
     try:
-        said = await handle.result(rpc_timeout=_RPC)
+        said = text_in(await handle.result(rpc_timeout=_RPC))
         return ended_by(msgspec.json.decode(said, type=Beat))
+    except SaidOpenly as refusal:
+        return _refused_openly(refusal)
+    except Illegible as error:  # its report may lie on the shared remote all the same
+        where = heard.machine or "a machine"
+        return Delivery(how="lost", beat=heard, words=f"what {where} answered: {error}")
     except ActivityFailureError as failed:
         return Delivery(how="lost", beat=heard, words=_why(failed, heard))
+
+
+def _refused_openly(said: SaidOpenly) -> Delivery:
+    """A machine that cannot read us refuses in plain text: no more is taken from it than that."""
+    beat = Beat(refused="a machine refused, and nobody can read why")
+    with suppress(msgspec.DecodeError):
+        found = msgspec.json.decode(str(said), type=Beat)
+        beat = Beat(machine=found.machine, refused=found.refused[:MOST_WORDS] or beat.refused)
+    return ended_by(beat)
 
 
 def _why(failed: ActivityFailureError, heard: Beat) -> str:
@@ -302,11 +331,11 @@ async def seats_at(client: Client, queue: str) -> list[Seat]:
     )
     answer = await client.workflow_service.describe_task_queue(request, timeout=_RPC)
     works = await _works_on(client)
+    keys = keys_at(client)
     found = dict[str, Seat]()
     for poller in answer.pollers:
-        try:
-            who = msgspec.json.decode(poller.identity, type=Identity)
-        except msgspec.DecodeError:
+        who = _identity(poller.identity)
+        if who is None:
             continue  # somebody else's worker
         since = max(0.0, time.time() - poller.last_access_time.ToSeconds())
         found[who.name] = Seat(
@@ -317,8 +346,16 @@ async def seats_at(client: Client, queue: str) -> list[Seat]:
             agents=who.agents,
             heard=min(since, getattr(found.get(who.name), "heard", None) or since),
             works_on=tuple(works.get(who.name, ())),
+            keys=who.keys,
+            apart=why_apart(keys, who.name, who.keys),
         )
     return sorted(found.values(), key=lambda seat: seat.name)
+
+
+def _identity(said: str | None) -> Identity | None:
+    with suppress(msgspec.DecodeError):
+        return msgspec.json.decode(said or "", type=Identity)
+    return None
 
 
 async def _works_on(client: Client) -> dict[str, list[str]]:
@@ -334,7 +371,12 @@ async def _works_on(client: Client) -> dict[str, list[str]]:
                 break
             handle = client.get_activity_handle(one.activity_id)
             details = await handle.describe(include_heartbeat_details=True, rpc_timeout=_RPC)
-            beat = last_beat(details)
+            who = _identity(details.last_worker_identity)
+            beat = await last_beat(details)
+            if (
+                beat is None and who is not None and details.has_heartbeat_details()
+            ):  # said with a key that is not here
+                beat = Beat(machine=who.name, phase="encrypted")
             if beat is not None and beat.machine:
                 found.setdefault(beat.machine, []).append(
                     f"{one.activity_id.partition('~')[0]} ({beat.phase})"
@@ -344,8 +386,10 @@ async def _works_on(client: Client) -> dict[str, list[str]]:
 
 async def ask_to_drain(client: Client, machine: str) -> None:
     """Have a machine take no more orders, and go once it has worked off what it has."""
-    await client.start_activity(
+    handle: ActivityHandle[RawValue] = await client.start_activity(
         DRAIN,
+        args=[machine] if keys_at(client) else [],  # with a key, the asker has to show that
+        result_type=RawValue,
         id=f"drain-{machine}-{time.time_ns()}",
         task_queue=own_queue(machine),
         start_to_close_timeout=_RPC,
@@ -353,3 +397,11 @@ async def ask_to_drain(client: Client, machine: str) -> None:
         retry_policy=RetryPolicy(maximum_attempts=1),
         rpc_timeout=_RPC,
     )
+    try:
+        text_in(await handle.result())
+    except ActivityFailureError:
+        raise UsageError(
+            f"no worker named {machine!r} answers", "ralph fleet status shows who is there"
+        ) from None
+    except Illegible as refusal:
+        raise UsageError(f"{machine} refused: {refusal}") from None

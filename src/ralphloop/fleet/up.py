@@ -6,7 +6,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,8 +50,13 @@ async def start_all(start: Path, port: int, workers: int, *, trust: str) -> int:
     server = f"127.0.0.1:{port}"
     argv = [find_server(), "server", "start-dev", "--ip", "127.0.0.1", "--port", str(port)]
     argv += ["--db-filename", str(where / "temporal.db"), "--log-level", "error"]
+    # A worker hears only the settings of its person.
+    if section.codec_key_file:
+        env["RALPH_FLEET_CODEC_KEY_FILE"] = _absolute(section.codec_key_file)
+    if section.codec_key:
+        env["RALPH_FLEET_CODEC_KEY"] = section.codec_key
     readers = set[asyncio.Task[None]]()
-    started = [_start(argv, where, readers)]
+    started = [_start(argv, where, env, readers)]
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for one in (signal.SIGINT, signal.SIGTERM):
@@ -61,7 +66,7 @@ async def start_all(start: Path, port: int, workers: int, *, trust: str) -> int:
         for number in range(1, workers + 1):
             words = ["fleet", "worker", "--server", server, "--name", f"here-{number}"]
             words += ["--repo", f"{name}={address}", *(["--trust"] if trust else [])]
-            started.append(_start([*ourselves(), *words], where, readers))
+            started.append(_start([*ourselves(), *words], where, env, readers))
         _tell(f"a server at {server} and {workers} workers; in another terminal:")
         _tell(f"    ralph run --fleet {server}")
         await stopped.wait()
@@ -70,9 +75,15 @@ async def start_all(start: Path, port: int, workers: int, *, trust: str) -> int:
     return 0
 
 
-def _start(argv: Sequence[str], cwd: Path, readers: set[asyncio.Task[None]]) -> Child:
+def _absolute(path: str) -> str:
+    return str(Path(path).expanduser().absolute())
+
+
+def _start(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], readers: set[asyncio.Task[None]]
+) -> Child:
     """A process whose words are passed on, by readers that are kept."""
-    child = Child(argv, dict(os.environ), cwd=cwd)
+    child = Child(argv, env, cwd=cwd)
     for stream in ("stdout", "stderr"):
         readers.add(asyncio.create_task(child.read(stream, _pass_on)))
     return child

@@ -15,7 +15,9 @@ from datetime import timedelta
 
 import msgspec
 from temporalio import activity
+from temporalio.api.common.v1 import Payload
 from temporalio.client import ActivityExecutionStatus, Client
+from temporalio.common import RawValue
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import (
     CustomSlotSupplier,
@@ -29,10 +31,11 @@ from temporalio.worker import (
 )
 
 from ralphloop import __version__
+from ralphloop.fleet.codec import Illegible, in_the_open, text_in
 from ralphloop.fleet.leash import clock
 from ralphloop.fleet.machine import Machine
 from ralphloop.fleet.pipe import HandPipe
-from ralphloop.fleet.temporal import CARRY, DRAIN, Identity, own_queue, queues_of
+from ralphloop.fleet.temporal import CARRY, DRAIN, Identity, keys_at, own_queue, queues_of
 from ralphloop.fleet.values import Beat, Ticket, Word
 from ralphloop.loop.run import Tell
 from ralphloop.proc.run import ourselves
@@ -45,6 +48,7 @@ _ASK_PART = 8  # of the lease: so often it is asked whether anybody is there
 _GOING = timedelta(hours=12)
 _QUIET_S = 5.0  # after a refusal, and twice as long after each that follows
 _MOST_QUIET_S = 600.0
+_NOTHING = RawValue(Payload())
 _QUESTIONS = 2  # short questions to a conversation, beside the slots
 
 
@@ -122,6 +126,7 @@ class MachineWorker:
                 version=__version__,
                 labels=machine.labels,
                 agents=agents,
+                keys=keys_at(self._client),
             )
         ).decode()
         queues = [it for name in machine.repos for it in queues_of(name, machine.labels)]
@@ -161,14 +166,26 @@ class MachineWorker:
         )
 
     @activity.defn(name=DRAIN)
-    async def drain(self) -> None:
+    async def drain(self, given: RawValue = _NOTHING) -> str | RawValue:
         """Take no more orders, and end once those under way have ended."""
+        if given is not _NOTHING or keys_at(self._client):
+            try:
+                text_in(given)
+            except Illegible as error:
+                return in_the_open(f"who asks has to have its key: {error}")
         self._drained.set()
+        return ""
 
     @activity.defn(name=CARRY)
-    async def carry(self, given: str) -> str:
+    async def carry(self, given: RawValue) -> str | RawValue:
         """Work off one order; the last beat of its hand."""
-        ticket = msgspec.json.decode(given, type=Ticket)
+        try:
+            ticket = msgspec.json.decode(text_in(given), type=Ticket)
+        except (Illegible, msgspec.DecodeError) as error:
+            words = f"{self._machine.name} cannot read the order: {error}"
+            self._quiet.note(refused=True)
+            self._tell(words)
+            return in_the_open(_text(Beat(machine=self._machine.name, refused=words)))
         if ticket.machine:  # a short question to a conversation that is here
             return await self._work_off(ticket)
         while True:
