@@ -66,6 +66,73 @@ answer(0.9, usage={"input_tokens": 45, "output_tokens": 45})
     assert sum(starts(box, name) for name in "abcdefgh") <= 7
 
 
+def test_tokens_that_another_lane_may_use_are_not_given_away_again(tmp_path: Path) -> None:
+    """A start gets what is left beside the part of one that is still at work."""
+    agent = """
+def step(number):
+    print(json.dumps({"type": "assistant", "session_id": STORY, "parent_tool_use_id": None, "message": {
+        "id": f"m{number}", "role": "assistant", "model": "claude-sonnet-4-6", "content": [],
+        "usage": {"input_tokens": 9_900, "output_tokens": 100}}}), flush=True)
+    with (STATE / "bill").open("a") as bill:
+        bill.write("10000\\n")
+    time.sleep(0.4)
+
+write(f"{STORY}.txt", str(START))
+step(0)
+if STORY == "b" and START == 1:
+    for number in range(1, 6):
+        step(number)
+    status()
+    sys.exit()
+if STORY == "b":
+    say("again")
+if STORY == "c":
+    until("again")
+if STORY in "bc":
+    for number in range(1, 40):
+        step(number)
+answer(0.01, usage={"input_tokens": 9_900, "output_tokens": 100})
+"""
+    limits = "max_tokens = 200_000\nmax_story_share = 1.0"
+    box = paid(tmp_path, agent, "a", "b", "c", limits=limits)
+    done = box.run("--lanes", "2")
+    assert done.code == 3, done.text
+    assert starts(box, "b") >= 2, done.text
+    assert "another step would pass it (limits.max_tokens)" in done.text
+    used = sum(int(line) for line in (box.state / "bill").read_text().split())
+    assert 150_000 <= used <= 200_000, done.text
+
+
+@pytest.mark.parametrize("lanes", ["1", "2"])
+def test_what_a_start_used_when_the_run_was_killed_is_priced(tmp_path: Path, lanes: str) -> None:
+    """It has said its tokens and not its cost: after kill -9 `--continue` counts them, once."""
+    agent = """
+if STORY == "a" and START == 1:
+    print(json.dumps({"type": "assistant", "session_id": "s", "parent_tool_use_id": None, "message": {
+        "id": "m", "role": "assistant", "model": "made-up-9", "content": [],
+        "usage": {"input_tokens": 9_900, "output_tokens": 100}}}), flush=True)
+    until("never")
+write(f"{STORY}.txt", STORY)
+answer(0.5)
+"""
+    prices = '[prices."made-up-*"]\ninput = 1.0\noutput = 1.0\n'
+    stories = stories_of("a", "b")
+    box = yard(tmp_path, PAID + agent, stories=stories, toml=prices, output="claude")
+    run = box.start("--lanes", lanes)
+    until = time.monotonic() + 60
+    while not any(
+        b"made-up-9" in log.read_bytes() for log in box.root.glob(".ralph/transcripts/*/*")
+    ):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    run.kill()
+    run.communicate()
+    done = box.run("--continue")
+    assert done.code == 0, done.text
+    assert starts(box, "a") == 2
+    assert box.status()["cost_usd"] == pytest.approx(0.01 + 0.5 + 0.5)
+
+
 def test_an_agent_that_takes_a_budget_gets_its_share(tmp_path: Path) -> None:
     """Two at once are told a half each, and no more than is left by what the other may use."""
     box = with_claude(tmp_path, *OLD)

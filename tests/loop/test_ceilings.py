@@ -115,6 +115,27 @@ def test_one_start_does_not_take_the_night_of_the_others(tmp_path: Path) -> None
     assert 0.1 <= box.status()["cost_usd"] <= 0.35
 
 
+def test_a_story_has_its_share_once_while_another_can_run(tmp_path: Path) -> None:
+    """One that runs away in every start is set aside at its share, and comes back after the others."""
+    runs_away = CLAUDE.replace("\n", "\n    ")
+    block = "STATUS: COMPLETE\\nTASKS_COMPLETED_THIS_LOOP: 1\\nEXIT_SIGNAL: false"
+    agent = (
+        f'if STORY == "US-1":\n    {runs_away}\nwrite(STORY + ".txt", "done")\n'
+        f'result("---RALPH_STATUS---\\n{block}\\n---END_RALPH_STATUS---", cost=0.01)\n'
+    )
+    stories = [story("US-1"), story("US-2")]
+    limits = "max_cost_usd = 0.6"
+    box = sandbox(tmp_path, agent, stories=stories, checks=GREEN, limits=limits, output="claude")
+    done = box.run("--json")
+    assert done.code == 3, done.text
+    assert box.worked_on()[:3] == ["US-1", "US-2", "US-1"]
+    assert box.passes() == {"US-1": False, "US-2": True}
+    (aside,) = done.events("story_set_aside")
+    assert "of $0.60, its share" in aside["reason"]
+    assert box.status()["cost_usd"] <= 0.6
+    assert "identical" in box.ralph("replay").out
+
+
 def test_a_start_is_metered_by_the_prices_of_its_project(tmp_path: Path) -> None:
     """Its second step of two cents is below the ceiling; assumed prices would end it at its first."""
     agent = BURNING["codex"].replace('"gpt-5"', '"made-up-9"')

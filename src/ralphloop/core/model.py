@@ -21,7 +21,7 @@ from ralphloop.core.totals import Totals, Windows
 from ralphloop.core.totals import Usage as Usage  # noqa: PLC0414
 from ralphloop.text.status_block import Status, StatusBlock
 
-Ceiling = Literal["", "start", "run"]
+Ceiling = Literal["", "start", "share", "run"]
 OutputFormat = Literal["text", "json", "json_array", "jsonl"]
 
 
@@ -288,7 +288,7 @@ class ProcessEnd(Value, kw_only=True):
     stalled: bool = False
     interrupted: bool = False  # a person asked us to stop
     out_of_time: bool = False  # the run's time was over
-    ceiling: Ceiling = ""  # which one it met while it ran: of a single start, or of the run
+    ceiling: Ceiling = ""  # which one it met while it ran: of a start, a story or the run
     duration_s: float = 0.0
 
 

@@ -124,9 +124,14 @@ class Share(Value, kw_only=True):
     active_s: float = 0.0
 
 
-def share_used(limits: Limits, used: Share) -> str:
-    """In words, which limit a story has had its share of; empty where it has not."""
+def share_used(limits: Limits, used: Share, *, is_met: bool = False) -> str:
+    """In words, which limit a story has had its share of; empty where it has not.
+
+    `is_met`: a start was ended because another step would have passed the share of the money.
+    """
     part = limits.max_story_share
+    if part and is_met:
+        return f"it used ${used.cost_usd:.2f} of ${limits.max_cost_usd:.2f}, its share"
     if not part or used.iterations < SHARE_FROM:
         return ""
     if 0 < limits.max_iterations * part <= used.iterations:

@@ -388,7 +388,10 @@ def _quarantined(state: RunState, key: str, one: Assessment, decision: Decision)
     facts = one.evidence.stories
     worn_out = story.attempt.saturated or 0 < one.policy.limits.max_attempts <= story.attempt.failed
     is_silent = state.silent_stalls >= SILENT_STALLS
-    share = "" if worn_out or is_silent else share_used(one.policy.limits, story.attempt.share)
+    share = ""
+    if not (worn_out or is_silent):
+        is_met = one.result.end.ceiling == "share"
+        share = share_used(one.policy.limits, story.attempt.share, is_met=is_met)
     stays = facts.total is None or facts.current is None or story.standing is not Standing.OPEN
     stays = stays or state.breaker.circuit is Circuit.OPEN or not (worn_out or is_silent or share)
     if decision.word is not ExitDecision.CONTINUE or stays:

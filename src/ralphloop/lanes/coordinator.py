@@ -215,6 +215,7 @@ class Coordinator:
             judged = await self._with_space(lane, lambda: judge(run, workspace, begun, result))
             lane.took = judged.step.spent
             lane.reserved_usd = lane.took.cost_usd
+            lane.reserved_tokens = lane.took.fresh_tokens
             decision = await self._conclude(lane, judged)
         except _Over as over:
             return (
@@ -222,6 +223,7 @@ class Coordinator:
             )
         finally:
             lane.reserved_usd = None
+            lane.reserved_tokens = None
             lane.took = None
         if judged.step.analysis.outcome.is_infrastructure and not run.stop.requested:
             self._outage = judged

@@ -86,6 +86,9 @@ class LaneWorkspace(TreeWorkspace):
     def reserve_money(self, left: float) -> float:
         return self._pool.reserve_money(self.number, left)
 
+    def reserve_tokens(self, left: int) -> int:
+        return self._pool.reserve_tokens(self.number, left)
+
     def left_lane(self) -> str:
         return "; ".join(self.astray)
 
@@ -105,6 +108,7 @@ class Lane(msgspec.Struct):
     begun: Round | None = None  # a start that is written ahead, till it is watched
     written: Judgement | None = None  # its last start, as it was written down
     reserved_usd: float | None = None  # dollars that its start may use, or has used
+    reserved_tokens: int | None = None  # the same of tokens
     took: Expense | None = None  # by its start, whose agent has ended, till that is written
 
     @property
@@ -193,6 +197,15 @@ class LanePool(msgspec.Struct):
         free = self.book.count - len(reserved)
         lane.reserved_usd = max(0.0, left - sum(reserved)) / max(1, free)
         return lane.reserved_usd
+
+    def reserve_tokens(self, number: int, left: int) -> int:
+        """What tokens a lane may use so that all together never use more than are left."""
+        lane = self.lanes[number]
+        others = [it.reserved_tokens for it in self.lanes.values() if it is not lane]
+        reserved = [tokens for tokens in others if tokens is not None]
+        free = self.book.count - len(reserved)
+        lane.reserved_tokens = max(0, left - sum(reserved)) // max(1, free)
+        return lane.reserved_tokens
 
     def files_in(self, lane: Lane) -> tuple[str, ...]:
         """What was changed in a lane so far, while its agent works.

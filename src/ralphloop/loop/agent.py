@@ -36,7 +36,7 @@ from ralphloop.core.story_after import accounted
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.begin import Round, begun_again
-from ralphloop.loop.ceiling import StartBudget, ceiling_kind, start_ceiling, tokens_for_start
+from ralphloop.loop.ceiling import StartBudget, ceiling_kind, start_ceiling, tokens_left
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.judging import Judgement, judge, record
 from ralphloop.loop.prepare import Site
@@ -73,7 +73,7 @@ async def run_agent(run: Run, workspace: Workspace, begun: Round) -> Result:
         resume=resume or None,
         budget_usd=money.usd,
         is_share=money.is_share,
-        budget_tokens=tokens_for_start(run),
+        budget_tokens=_tokens_for_start(run, workspace),
         wall_s=limits.iteration_timeout,
         stall_s=limits.stall_timeout,
     )
@@ -94,6 +94,12 @@ def _money_for_start(run: Run, workspace: Workspace) -> float | None:
     return None if left is None else workspace.reserve_money(left)
 
 
+def _tokens_for_start(run: Run, workspace: Workspace) -> int | None:
+    """Tokens that the next start may use, which are its own from now on; None without a limit."""
+    left = tokens_left(run)
+    return None if left is None else workspace.reserve_tokens(left)
+
+
 def _within_share(run: Run, begun: Round, usd: float | None) -> StartBudget:
     """The money of a start, which is a story's share at most while another story can run."""
     share = run.limits.max_cost_usd * run.limits.max_story_share
@@ -104,8 +110,12 @@ def _within_share(run: Run, begun: Round, usd: float | None) -> StartBudget:
 
 
 async def _run_order(run: Run, workspace: Workspace, begun: Round, order: AgentOrder) -> Result:
+    """Have the workspace carry out an order, to its end."""
+    return _told(run, workspace, begun, await workspace.start(run, order))
+
+
+def _told(run: Run, workspace: Workspace, begun: Round, finished: Result) -> Result:
     """How the agent ended, with what it cost and, where its login failed, where to look."""
-    finished = await workspace.start(run, order)
     response = finished.response
     if finished.is_silent:  # it may well have been read, and thought about
         usage = Usage(input_tokens=begun.prompt.estimated_tokens, estimated=True)
@@ -113,7 +123,7 @@ async def _run_order(run: Run, workspace: Workspace, begun: Round, order: AgentO
     response = with_price(run, begun, response)
     if response.outcome is Outcome.FATAL and concerns_login(response.reason):
         env = workspace.site.env_for(begun.worker.name)
-        look = where_to_look(begun.worker.agent, order.agent, env)
+        look = where_to_look(begun.worker.agent, begun.worker.config, env)
         reason = "; ".join(filter(None, (response.reason, look)))
         response = msgspec.structs.replace(response, reason=reason)
     return msgspec.structs.replace(finished, response=response)
@@ -360,6 +370,7 @@ async def recover_iteration(
         return RecoveredIteration(words=words, judged=judged)
     taken_up = await workspace.take_up(run, cut.n)
     if taken_up is not None:
+        taken_up = _told(run, workspace, begun, taken_up)
         _write_end(run, workspace, begun, taken_up)
         judged = await judge(run, workspace, begun, taken_up)
         if judged.cut_short:

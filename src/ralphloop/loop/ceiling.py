@@ -58,31 +58,28 @@ def budget_after(run: Run, spent: Usage) -> StartBudget:
     usd = run.money_left()
     if usd is not None:
         usd -= spent.dollars
-    tokens = tokens_for_start(run)
+    tokens = tokens_left(run)
     if tokens is not None:
-        tokens -= spent.fresh_tokens
+        tokens = tokens // max(1, run.config.lanes.count) - spent.fresh_tokens
     return StartBudget(usd=usd, tokens=tokens)
 
 
-def tokens_for_start(run: Run) -> int | None:
-    """Tokens that the next start may use; None without a limit."""
+def tokens_left(run: Run) -> int | None:
+    """Tokens that the run has left by what is written down; None without a limit."""
     most = run.limits.max_tokens
-    if not most:
-        return None
-    left = max(0, most - run.totals().fresh_tokens)
-    return left // max(1, run.config.lanes.count)
+    return max(0, most - run.totals().fresh_tokens) if most else None
 
 
 def ceiling_kind(run: Run, *, is_share: bool = False) -> Ceiling:
-    """Whose ceiling a start meets: with lanes beside it, only its own share is used up."""
+    """Whose ceiling a start meets: with lanes beside it, only its own part is used up.
+
+    Where it has other limits as well it may meet one of those, which says nothing of its story.
+    """
     limits = run.config.limits
-    is_own = (
-        is_share
-        or limits.max_start_cost_usd
-        or limits.max_start_tokens
-        or run.config.lanes.count > 1
-    )
-    return "start" if is_own else "run"
+    has_own = bool(limits.max_start_cost_usd or limits.max_start_tokens)
+    if is_share and not (has_own or run.limits.max_tokens):
+        return "share"
+    return "start" if is_share or has_own or run.config.lanes.count > 1 else "run"
 
 
 def start_ceiling(run: Run, budget: StartBudget) -> Callable[[Reading], str] | None:

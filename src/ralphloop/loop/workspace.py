@@ -11,8 +11,8 @@ another way, and `loop` asks no place which one it is:
 - `gave_away(…)`, `take_up(…)`: a start that is under way elsewhere, whoever began it;
 - `run_checks(…)`: the results of commands in there;
 - `tree()`, `touched()`, `story_list()`, `mark()`: what is in its files;
-- `reserve_money(left)`, `left_lane()`, `beside()`, `where_kept(…)`, `land()`: what a place knows
-  that has others beside it;
+- `reserve_money(left)`, `reserve_tokens(left)`, `left_lane()`, `beside()`, `where_kept(…)`,
+  `land()`: what a place knows that has others beside it;
 - `close()`: nobody works in there any more.
 
 A place on another machine has a mirror of its files here, and everything that is measured, judged,
@@ -186,6 +186,10 @@ class Workspace:
 
     def reserve_money(self, left: float) -> float:
         """Take what the next start in here may use of the dollars that are left to the run."""
+        return left
+
+    def reserve_tokens(self, left: int) -> int:
+        """Take what the next start in here may use of the tokens that are left to the run."""
         return left
 
     def left_lane(self) -> str:
