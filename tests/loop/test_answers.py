@@ -146,3 +146,18 @@ def test_nothing_can_be_said_where_nothing_ran(tmp_path: Path) -> None:
     assert said.code == 64
     assert "nothing has run here yet" in said.err
     assert not (box.root / ".ralph").exists()
+
+
+def test_an_answered_story_is_worked_on_after_a_night_that_moved_nothing(tmp_path: Path) -> None:
+    """Two others were set aside in a row; the answer is news, and the run goes on with it."""
+    agent = f"""
+    if "{ANSWER}" in PROMPT: write(f"{{STORY}}.txt"); done()
+    elif STORY == "US-1": status("BLOCKED", files=0, recommendation="Which API?")
+    else: status(files=0, words=f"I looked at part {{START}} of it.")
+    """
+    box = sandbox(tmp_path, agent, stories=4, checks=GREEN, limits="max_attempts = 2")
+    first = box.run()
+    assert "two stories in a row were set aside" in first.text, first.text
+    assert box.ralph("answer", "US-1", ANSWER).code == 0
+    went_on = box.run("--continue")
+    assert box.passes()["US-1"], went_on.text

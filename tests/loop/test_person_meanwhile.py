@@ -126,3 +126,14 @@ def test_other_filters_are_no_obstacle(tmp_path: Path, clean: str, pattern: str)
     done = box.run()
     assert (done.code, box.starts) == (0, 1), done.text
     assert "large.bin" in box.git("ls-files")
+
+
+def test_what_was_put_back_for_a_second_chance_is_not_offered_again(tmp_path: Path) -> None:
+    """Its leftovers are in the work tree: bringing them back once more would only conflict."""
+    limits = "max_attempts = 2\nmax_iterations = 4"  # the last one is a second chance
+    box = sandbox(tmp_path, WITH_A_PERSON, stories=NEVER, limits=limits)
+    box.run()
+    assert box.worked_on() == ["US-1", "US-1", "US-2", "US-1"]
+    assert (box.root / "half-1.py").exists()
+    assert "cherry-pick" not in box.ralph("report").out
+    assert "cherry-pick" not in box.ralph("stories").out

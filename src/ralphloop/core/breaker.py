@@ -6,7 +6,8 @@
 
 The same error `same_error_threshold` times opens it from any state; preset `strict` skips HALF_OPEN
 and also opens on an output decline.  Infrastructure endings never count, but progress before one
-closes HALF_OPEN.  A story that begins to wait for a person counts for the same error alone.
+closes HALF_OPEN.  A story that begins to wait for a person counts for the same error alone; what a
+person answers, or sends back, makes HALF_OPEN of OPEN.
 """
 
 from typing import NamedTuple
@@ -80,6 +81,13 @@ def cool_down(
     if at is None or state.since is None or at - state.since < policy.cooldown_minutes * 60:
         return state
     reason = f"cool-down of {policy.cooldown_minutes:g} minutes is over"
+    return half_open(state, reason, iteration=iteration, at=at)
+
+
+def half_open(
+    state: BreakerState, reason: str, *, iteration: int, at: float | None
+) -> BreakerState:
+    """HALF_OPEN: one more start without progress opens it again."""
     return _move(state, Circuit.HALF_OPEN, reason, iteration=iteration, at=at)
 
 

@@ -167,12 +167,17 @@ class PersonFeedback(StoryIntervention, kw_only=True):
     """A person's words about a story: what was tried without them says nothing now."""
 
     at: float | None = None
+    half_opens: bool = False  # an open circuit too; journals of earlier versions did not say so
 
     def applied(self, state: RunState, policy: Policy) -> RunState:
         state = super().applied(state, policy)
-        if state.breaker.circuit is Circuit.OPEN:
-            return state
         words = f"a person spoke about {self.story}"
+        if state.breaker.circuit is Circuit.OPEN:
+            if not self.half_opens:
+                return state
+            # Their words may be what was missing: the next start shows whether something moves.
+            tried = breaker.half_open(state.breaker, words, iteration=state.starts, at=self.at)
+            return replace(state, breaker=tried, idle_set_asides=0)
         fresh = breaker.reset(state.breaker, iteration=state.starts, at=self.at, reason=words)
         return replace(state, breaker=fresh)
 
@@ -250,6 +255,7 @@ class SecondChance(StoryIntervention, kw_only=True):
     tree: str = ""  # as it was before that was put back
     head: str = ""
     left: str = ""  # the work tree after that
+    put_back: bool = False  # all of it is in the work tree: nothing waits elsewhere
 
     def after(self, story: StoryState) -> StoryState:
         # A request that is refused is no matter of chances, and its streak is of the same work.
@@ -258,6 +264,8 @@ class SecondChance(StoryIntervention, kw_only=True):
         if not self.told:
             return story
         base = story.base.moved(self.tree, self.head, self.left)
+        if self.put_back:
+            base = replace(base, saved_ref="")
         findings = (self.told, *story.notes.findings)
         return replace(story, base=base, notes=replace(story.notes, findings=findings))
 

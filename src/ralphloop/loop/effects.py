@@ -143,8 +143,14 @@ def restore_saved_work(run: Run, workspace: Workspace, story: str) -> SecondChan
     told = "This is a second chance: what earlier tries left is in the work tree. Go on from there."
     if problem:
         told = f"Work of earlier tries could not be put back ({problem}); see: git show {ref}"
-    head = before.head or ""
-    return SecondChance(story=story, told=told, tree=began, head=head, left=workspace.tree().tree)
+    return SecondChance(
+        story=story,
+        told=told,
+        tree=began,
+        head=before.head or "",
+        left=workspace.tree().tree,
+        put_back=not problem,
+    )
 
 
 async def _commit(

@@ -291,7 +291,7 @@ class _Rejection:
         if name != self._story.id:
             why = f"{self._story.id}, on which this one stood, was sent back: {why}"
         if not shows or self._ground is None:
-            return StoryRejected(story=name, why=why, at=time.time())
+            return StoryRejected(story=name, why=why, at=time.time(), half_opens=True)
         count = len(session.story(name).notes.answers) + 1
         return StoryRejected(
             story=name,
@@ -299,6 +299,7 @@ class _Rejection:
             kept=ref_name(session.run, count, f"rejected/{slug(name)}"),
             work=_known_by(self._ground, shows[-1]),
             at=time.time(),
+            half_opens=True,
         )
 
     def _message(self, keep: Sequence[KeptAttempt]) -> str:

@@ -131,7 +131,7 @@ def _story_moved(session: Session, find: Find, kind: str, wish: Wish, now: float
         if not (text := clean(wish.text).strip()[:MAX_ANSWER_CHARS]):
             raise Refused("the answer was empty")
         said = f"{story} is open again, and its next prompt has your answer"
-        return GrantedWish(Answered(story=story, text=text, at=now), said)
+        return GrantedWish(Answered(story=story, text=text, at=now, half_opens=True), said)
     aside = "" if kind == "retry" else "set aside by a person"
     moved = StoryMoved(story=story, aside=aside)
     stands = "set aside" if aside else "open again"
