@@ -77,6 +77,21 @@ def test_a_removed_test_that_would_still_pass_is_only_said() -> None:
     assert (trial.old, trial.idle) == ((), ("t",))
 
 
+def test_a_test_that_was_moved_is_told_once() -> None:
+    """Neither as one that was removed nor as a new one that proves nothing."""
+    old, new = "tests/test_cart.py::test_total", "tests/unit/test_cart.py::test_total"
+    runs = Runs(
+        before=report(old),
+        end=report(new),
+        old_tests=report(old),
+        new_tests=report(new),
+        tests_changed=True,
+    )
+    trial = concluded(runs)
+    assert trial == Trial(moved=(new,))
+    assert trial.remarks == ("not proven: tests were moved, and pass without it too (test_total)",)
+
+
 def test_a_test_that_vanished_without_a_changed_test_file_is_challenged() -> None:
     """Missing, skipped and cut rows alike; where code files hold tests, it is only looked at."""
     before = TestReport(passed={"a": 1, "b": 1, "c": 3, "d": 1})

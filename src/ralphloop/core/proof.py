@@ -155,6 +155,7 @@ class Trial(Value, kw_only=True):
     skipping: tuple[str, ...] = ()  # new, and skipped without it
     unseen: tuple[str, ...] = ()  # new, and nobody saw how they do without it
     idle: tuple[str, ...] = ()  # removed or cut, and would pass as they were
+    moved: tuple[str, ...] = ()  # gone there and new here: the old form passes, the new one too
     needed: tuple[str, ...] = ()  # changed files that verify needs: an expectation, or the product
     discounted: tuple[str, ...] = ()  # checks and tests whose turning green proves nothing here
     untried: tuple[str, ...] = ()  # what could not be tried or judged, in words
@@ -192,6 +193,7 @@ class Trial(Value, kw_only=True):
         """Why tests that came with the story prove nothing."""
         told = (
             (sentences.vacuous, self.vacuous),
+            (sentences.moved, self.moved),
             (sentences.reached, self.reached),
             (sentences.unloadable, self.unloadable),
             (sentences.skipping, self.skipping),
@@ -203,8 +205,8 @@ class Trial(Value, kw_only=True):
     def remarks(self) -> tuple[str, ...]:
         """What is said in the report, and nothing else."""
         told = self
-        if self.proven or self.mutation.is_proof:  # that names are missing is then no news
-            told = msgspec.structs.replace(self, reached=(), unloadable=())
+        if self.proven or self.mutation.is_proof:  # names missing or moved are then no news
+            told = msgspec.structs.replace(self, reached=(), unloadable=(), moved=())
         idle = (sentences.idle(self.idle),) if self.idle else ()
         return (*told.unproving, *idle)
 
@@ -270,7 +272,22 @@ def concluded(runs: Runs) -> Trial:
     )
     if (crossed := runs.new_tests) is None:
         return trial
-    return trial.joined(_without_the_code(before, end, crossed, runs.flaky))
+    return _known_again(trial.joined(_without_the_code(before, end, crossed, runs.flaky)))
+
+
+def _known_again(trial: Trial) -> Trial:
+    """The same, where tests of one name that went in one place and came in another have moved."""
+    gone = {sentences.short_name(name) for name in trial.idle}
+    moved = tuple(name for name in trial.vacuous if sentences.short_name(name) in gone)
+    if not moved:
+        return trial
+    names = {sentences.short_name(name) for name in moved}
+    return msgspec.structs.replace(
+        trial,
+        moved=moved,
+        vacuous=tuple(name for name in trial.vacuous if name not in moved),
+        idle=tuple(name for name in trial.idle if sentences.short_name(name) not in names),
+    )
 
 
 def _without_the_code(
