@@ -375,14 +375,15 @@ def test_a_killed_experiment_is_told_and_put_back_by_the_next_command_that_write
     assert_clean(box)
 
 
+HANGS = (
+    HONEST[0].agent
+    + 'add(tests, \'        import time\\n        time.sleep(99 if "BaseException" in open("calc.py").read() else 0)\\n\')\n'
+).replace("self.assertEqual(calc.halve(4), 2)", "pass")
+
+
 def test_a_check_that_hangs_without_the_code_proves_nothing(tmp_path: Path) -> None:
     """Its time is bounded, the files come back, and it is said that it could not be judged."""
-    hangs = (
-        HONEST[0].agent
-        + 'add(tests, \'        import time\\n        time.sleep(99 if "BaseException" in open("calc.py").read() else 0)\\n\')\n'
-    )
-    hangs = hangs.replace("self.assertEqual(calc.halve(4), 2)", "pass")
-    box = project(tmp_path, hangs, toml=ALWAYS)
+    box = project(tmp_path, HANGS, toml=ALWAYS)
     config = box.root / "ralph.toml"
     config.write_text(config.read_text().replace("[limits]", 'timeout = "15s"\n[limits]'))
     box.git("commit", "-qam", "short")
@@ -390,6 +391,18 @@ def test_a_check_that_hangs_without_the_code_proves_nothing(tmp_path: Path) -> N
     assert done.code == 0, told(done)
     assert verdict(box).grade == "checked"
     assert "could not be judged" in " ".join(verdict(box).remarks)
+    assert_clean(box)
+
+
+def test_what_hangs_without_the_code_is_known_soon(tmp_path: Path) -> None:
+    """A check of a second is not waited for a minute, and what comes behind it is still tried."""
+    box = project(tmp_path, HANGS, toml="")
+    done = box.run("--json")
+    assert done.code == 0, told(done)
+    trial = box.records()[-1].evidence.trial
+    assert trial is not None
+    assert 10 < trial.took_s < 40
+    assert trial.untried == ("the new tests with the old code could not be judged",)
     assert_clean(box)
 
 

@@ -29,12 +29,14 @@ from ralphloop.repo.runners import FoundRunner, find_runner, is_shared_setting, 
 from ralphloop.repo.snapshot import Change
 from ralphloop.text.definitions import added_names, words_of
 from ralphloop.text.renames import RenamedFile, renamed_files, renamed_names, with_new_names
-from ralphloop.text.stubs import MARK, with_stubs
+from ralphloop.text.stubs import with_stubs, words_of_stub
 
 _SHARE_OF_FILES = 0.7  # of the check's own time, where changed files can be run alone
 _SHARE_OF_ALL = 2.2  # where all tests have to run
 _MOST_TEXTS = 60  # of tests that are read to know what they ask for
 _LEAST_S = 60.0  # starting a runner takes its time, however short the check is
+_TIMES_ALONE = 3.0  # the check's own time, for one run of its tests: what takes longer hangs
+_LEAST_ALONE_S = 10.0
 
 
 class Bench:
@@ -48,6 +50,7 @@ class Bench:
         self.took_s = 0.0  # by the last run
         self._tag = f"_{secrets.token_hex(12)}"  # of stubs: no test can know it
         self._until = 0.0
+        self._longest_s = now.duration_s  # that one run of its tests may take
 
     @property
     def can_be_told(self) -> bool:
@@ -268,8 +271,10 @@ class Bench:
         plain_s = first.get(self.now.name, self.now.duration_s)
         share_s = (_SHARE_OF_FILES if alone else _SHARE_OF_ALL) * plain_s
         room_s = max(_LEAST_S, share_s)
+        self._longest_s = max(_LEAST_ALONE_S, _TIMES_ALONE * max(plain_s, self.now.duration_s))
         if wanted == "always":
             room_s = 4 * run.config.checks.timeout
+            self._longest_s = run.config.checks.timeout
         left_s = run.patience.left() if run.patience else room_s
         if left_s < min(room_s, share_s + 1):
             raise Impossible("there is no time left for it in this turn")
@@ -284,7 +289,7 @@ class Bench:
         found = self.found
         select = found.runner.named(names) if found else ""
         root = self.story.place.root
-        check = self._check(check_of)
+        check = self._check(check_of, self._longest_s)
         return await self._run(
             lambda stop: run_once(check, found, root, files=files, select=select, stop=stop)
         )
@@ -292,7 +297,7 @@ class Bench:
     async def run_verify(self) -> CheckResult | None:
         """The very command of a story, as a whole; None where there is no time left."""
         root = self.story.place.root
-        check = self._check(verify_of)
+        check = self._check(verify_of, self.story.run.config.checks.timeout)
         return await self._run(
             lambda stop: run_once(check, self.found, root, whole=True, stop=stop)
         )
@@ -312,8 +317,8 @@ class Bench:
             raise Stopped
         return ran[0]
 
-    def _check(self, made: Callable[..., Check]) -> Check:
-        timeout = min(self.left_s, self.story.run.config.checks.timeout)
+    def _check(self, made: Callable[..., Check], longest_s: float) -> Check:
+        timeout = min(self.left_s, longest_s, self.story.run.config.checks.timeout)
         place = self.story.place
         return made(self.argv, timeout, place.check_box, lane=place.seat)
 
@@ -335,7 +340,7 @@ class Bench:
         report = result.report
         if report is None or not any(self._tag in words for words in report.said.values()):
             return result
-        said = {name: words.replace(self._tag, MARK) for name, words in report.said.items()}
+        said = {name: words_of_stub(words, self._tag) for name, words in report.said.items()}
         return msgspec.structs.replace(result, report=msgspec.structs.replace(report, said=said))
 
 
