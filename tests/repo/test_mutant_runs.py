@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import venv
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
@@ -340,6 +341,18 @@ def test_what_hangs_eats_memory_or_ends_the_process_is_reached_and_not_noticed(
         assert tried.came(name) == [Came.NOTICED], name
 
 
+def test_a_loop_that_never_ends_is_known_by_what_it_computes(tmp_path: Path) -> None:
+    """Also where a start of its own is granted ten seconds just to load everything."""
+    _project(
+        tmp_path,
+        "STEP = 2\n\n\ndef wait():\n    while STEP % 2:\n        pass\n    return STEP\n",
+        "import shop\n\n\ndef test_wait():\n    assert shop.wait() == 2\n",
+    )
+    tried = _tried(tmp_path)
+    assert tried.came("STEP") == [Came.BROKE]
+    assert tried.run.took_s < 10
+
+
 def test_a_mutant_that_breaks_loading_proves_nothing(tmp_path: Path) -> None:
     """Only what fails inside a running test counts."""
     _project(
@@ -372,6 +385,106 @@ def test_tests_that_are_not_steady_prove_nothing(tmp_path: Path) -> None:
     tried = _tried(tmp_path)
     assert tried.came("total()") == [Came.UNTRIED]
     assert tried.why("total()") == "its tests do not do the same twice"
+
+
+_HALF = """
+class Warned(UserWarning):
+    pass
+
+
+def half(x):
+    assert x
+    return x / 2
+
+
+def third(x):
+    return x / 3
+"""
+_TEST_OF_HALF = """
+import shop
+
+
+def test_half():
+    assert shop.half(3) == 1.5
+"""
+_INI = "[pytest]\n{}\n"
+_PYTEST_SCRIPT = (str(Path(sys.executable).with_name("pytest")), "-q", "-p", "no:cacheprovider")
+_FILTER = _INI.format("pythonpath = .\nfilterwarnings =\n    error\n    ignore::shop.Warned")
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("argv", "more"),
+    [
+        pytest.param(PYTEST, {"pytest_dot_ini": _FILTER}, id="a filter of warnings"),
+        pytest.param(_PYTEST_SCRIPT, {"pytest_dot_ini": _FILTER}, id="the program pytest"),
+        pytest.param((*PYTEST, "-n", "2"), {"pytest_dot_ini": _FILTER}, id="xdist"),
+        pytest.param(
+            (*PYTEST, "--import-mode=importlib"), {"pytest_dot_ini": _FILTER}, id="importlib"
+        ),
+        pytest.param((*PYTEST, "-p", "shop"), {}, id="a plugin by argument"),
+        pytest.param(
+            PYTEST, {"pytest_dot_ini": _INI.format("addopts = -p shop")}, id="a plugin by settings"
+        ),
+        pytest.param(PYTEST, {"conftest_dot_py": 'pytest_plugins = ["shop"]'}, id="a conftest"),
+        pytest.param(
+            PYTEST,
+            {
+                "shop-1.dist-info__METADATA": "Metadata-Version: 2.1\nName: shop\nVersion: 1\n",
+                "shop-1.dist-info__RECORD": "shop.py,,\n",
+                "shop-1.dist-info__entry_points.txt": "[pytest11]\nshop = shop\n",
+            },
+            id="a plugin that is installed",
+        ),
+    ],
+)
+def test_a_product_that_pytest_itself_imports_is_watched(
+    tmp_path: Path, argv: Sequence[str], more: dict[str, str]
+) -> None:
+    """By a filter, as a plugin, from a conftest: what its tests run is known all the same."""
+    _project(tmp_path, _HALF, _TEST_OF_HALF, **more)
+    tried = _tried(tmp_path, argv)
+    assert tried.came("half()") == [Came.NOTICED], tried.run
+    assert tried.why("third()") == "no test runs it"
+
+
+def test_a_plugin_in_a_pytest_that_a_test_starts_is_bent(tmp_path: Path) -> None:
+    """Tests of a plugin start pytest with it: what that runs of it is known, too."""
+    _project(
+        tmp_path,
+        "def pytest_report_header():\n    return 'half ' + str(3 / 2)\n",
+        """
+        import subprocess
+        import sys
+
+
+        def test_header(tmp_path):
+            argv = [sys.executable, "-m", "pytest", "-p", "shop", "-c", "/dev/null", str(tmp_path)]
+            ended = subprocess.run(argv, stdout=subprocess.PIPE)
+            assert b"half 1.5\\n" in ended.stdout
+        """,
+    )
+    assert _tried(tmp_path).came("pytest_report_header()") == [Came.NOTICED]
+
+
+@pytest.mark.parametrize("words", [PYTEST[1:], UNITTEST[1:]], ids=["pytest", "unittest"])
+def test_what_was_imported_before_everything_is_not_called_unwatched(
+    tmp_path: Path, words: Sequence[str]
+) -> None:
+    """Where nobody could see whether tests run a file, that is said, and no line is counted."""
+    root = tmp_path / "project"
+    in_class = "\n\nclass T(unittest.TestCase):\n    def test_half(self):\n        test_half()\n"
+    _project(root, _HALF, f"import unittest\n{_TEST_OF_HALF}{in_class}")
+    venv.create(tmp_path / "own", symlinks=True, with_pip=False)
+    place = next((tmp_path / "own").glob("lib/python*/site-packages"))
+    ours = Path(pytest.__file__).parent.parent
+    line = f"import sys; sys.path.insert(0, {str(root)!r}); import shop"
+    (place / "early.pth").write_text(f"{ours}\n{line}\n")
+    tried = _tried(root, (str(tmp_path / "own" / "bin" / "python"), *words))
+    assert tried.why("half()") == "its file was imported before the tests"
+    assert tried.why("third()") == "its file was imported before the tests"
+    assert tried.mutation.is_cut
+    assert (tried.mutation.lines, tried.mutation.unwatched) == (0, ())
 
 
 PROGRAM = """

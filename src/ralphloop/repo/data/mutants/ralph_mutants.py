@@ -1,8 +1,11 @@
 """Runs tests against mutants of a story's change, within one start of their runner.
 
 The files of the change are imported with probes in them, so that it is known which test runs what.
-Then each mutant gets a fork of the process in which all tests are loaded and none has run: the code
-of the functions that live there is exchanged, and the tests that reach it run until one notices.
+For that we are there before the runner imports anything of the project: pytest itself may do so,
+for a filter of warnings or as a plugin.  Where a file was imported earlier still, nobody knows, and
+that is said.  Then each mutant gets a fork of the process in which all tests are loaded and none
+has run: the code of the functions that live there is exchanged, and the tests that reach it run
+until one notices.
 What makes a difference only while a file is loaded gets a fork from before anything of the project
 was imported.  Nothing is written into the work tree.
 
@@ -18,6 +21,7 @@ import json
 import os
 import select
 import signal
+import sys
 import time
 import types
 
@@ -30,6 +34,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 _SPARE_BYTES = 2 << 30
 _LONGEST_SAID = 300
 _LEAST_S = 2.0
+_LEAST_BUSY_S = 1.0  # a loop that never ends is known by what it computes, however busy others are
 _LONGEST_S = 24 * 3600.0
 _LOADING_S = 10.0
 _MOST_ROWS = 4000
@@ -58,6 +63,48 @@ class Loading:
             return compile(text, path, "exec", dont_inherit=True)
 
         SourceLoader.get_code = get_code
+        once_loaded("_pytest.assertion.rewrite", self._leave_to_us)
+
+    def _leave_to_us(self, rewrite):
+        """Pytest rewrites the assertions of plugins, and would load them from their files."""
+        hook = rewrite.AssertionRewritingHook
+        find = hook.find_spec
+        loading = self
+
+        def find_spec(self, *args, **kwargs):
+            spec = find(self, *args, **kwargs)
+            is_ours = spec is not None and os.path.realpath(spec.origin or "") in loading.texts
+            return None if is_ours else spec
+
+        hook.find_spec = find_spec
+
+
+def once_loaded(name, act):
+    """Call `act` with a module as soon as it is loaded."""
+    from importlib._bootstrap_external import SourceLoader
+
+    if name in sys.modules:
+        act(sys.modules[name])
+        return
+    load = SourceLoader.exec_module
+
+    def exec_module(self, module):
+        load(self, module)
+        if module.__name__ == name:
+            act(module)
+
+    SourceLoader.exec_module = exec_module
+
+
+def files_of_modules():
+    """The files of all modules that are loaded."""
+    found = set()
+    for module in list(sys.modules.values()):
+        try:
+            found.add(os.path.realpath(vars(module)["__file__"]))
+        except Exception:  # no module, or one without a file
+            pass
+    return found
 
 
 def edited(source, edits):
@@ -303,6 +350,7 @@ class MutantWork:
         self.seen = {}
         self.current = ["", "load"]
         self.loading = Loading()
+        self.unwatched = {}  # why nobody knows what tests run of a file
         self.programs = programs.Programs(job["scratch"])
         self.ends = {}
         self.early = None
@@ -319,13 +367,14 @@ class MutantWork:
     def begin(self):
         """Returns the question where this is a fork that has one to answer, else None."""
         provide(self.ran)
+        early = files_of_modules().intersection(self.sources)
+        self.unwatched = dict.fromkeys(early, "its file was imported before the tests")
         self.loading.install()
         self.early = Early()
         if self.early.pid == 0:
             question, told = self.early.serve()
             texts = {path: text.encode("utf-8") for path, text in question["texts"].items()}
             self.loading.texts = texts
-            self.programs.tell(question["texts"])
             self.ends = question["ends"]
             self.until = time.monotonic() + question["seconds"]
             return question, told
@@ -441,6 +490,9 @@ class MutantWork:
                 self.ends[line[1]] = line[3]
             elif line[0] == "seen":
                 seen += line[1]
+            elif line[0] == "unwatched":
+                for path in line[1]:
+                    self.unwatched.setdefault(path, "its file is imported in a way of its own")
         self._write(["tests", [runner.told(name) for name in self.took]])
         self._weigh(runner, seen)
 
@@ -473,6 +525,8 @@ class MutantWork:
         piece = self.job["pieces"][number]
         mutant = piece["mutants"][index]
         path = self.path_of(piece)
+        if path in self.unwatched:
+            return Ended("untried", why=self.unwatched[path])
         text = edited(self.sources[path], mutant["edits"])
         try:
             compile(text, path, "exec", dont_inherit=True)
@@ -515,6 +569,10 @@ class MutantWork:
         lines = self._forked(self.runner, [test], time.monotonic() + self._seconds([test]))
         return any(line and line[0] == "passed" for line in lines)
 
+    def _busy_seconds(self, tests):
+        """How long these tests may compute themselves, without what they wait for."""
+        return 3 * sum(self.took[test] for test in tests) + _LEAST_BUSY_S
+
     def _exchanged(self, tests, path, text, number):
         """The code of living functions exchanged, here and in programs that are started."""
 
@@ -534,6 +592,7 @@ class MutantWork:
             "tests": [self.runner.argument(test) for test in tests],
             "ends": {test: self.ends[test] for test in tests},
             "seconds": seconds,
+            "busy_s": self._busy_seconds(tests),
         }
         return self.early.ask(question, time.monotonic() + seconds)
 
@@ -568,11 +627,14 @@ class MutantWork:
         self.seen = {}
         bending.count[0] = 0
         bending.nothings[0] = 0
-        runner.run(tests, Telling(self, writing, stop=not probing))
+        busy_s = 0.0 if probing else self._busy_seconds(tests)
+        runner.run(tests, Telling(self, writing, stop=not probing, busy_s=busy_s))
         if probing:
             rows = [(number, *at) for number, found in self.seen.items() for at in sorted(found)]
             for at in range(0, len(rows), _MOST_ROWS):
                 _say(writing, ["seen", rows[at : at + _MOST_ROWS]])
+            loaded = files_of_modules().intersection(self.sources)
+            _say(writing, ["unwatched", sorted(loaded - self.loading.loaded)])
         return 0
 
 
@@ -638,7 +700,9 @@ class MutantAnswer:
 
     def over(self):
         if self.running:
-            return self.fell or Ended("broke", self.running, "it ended the process")
+            return self.fell or Ended(
+                "broke", self.running, "it ended the process, or never would have"
+            )
         if self.fell:
             return self.fell
         if not self.passed:
@@ -657,10 +721,11 @@ def _nothing(_number):
 class Telling:
     """What a fork says of the tests it runs."""
 
-    def __init__(self, work, number, stop):
+    def __init__(self, work, number, stop, busy_s):
         self.work = work
         self.number = number
         self.stop = stop  # at the first test that notices
+        self.busy_s = busy_s  # for all tests together; 0: as long as they want
         self.is_over = False
         self.has_bent = False
         self.is_void = False
@@ -668,6 +733,9 @@ class Telling:
         self.failed = False
 
     def started(self, name):
+        if self.busy_s and not self.began:
+            signal.signal(signal.SIGPROF, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_PROF, self.busy_s)
         self.began = time.monotonic()
         self.failed = False
         self.work.current[:] = [name, "setup"]
@@ -719,7 +787,32 @@ class Telling:
                 bending.nothings[0] += 1
 
 
-def leave_no_trace():
+_BEGUN = []  # the work of this process, and the question of a fork that has one
+
+
+def await_pytest():
+    """Begin before pytest imports anything of a project, which it does for more than tests."""
+    once_loaded("pytest", lambda _module: _begin())
+
+
+def begun():
+    """The work, begun here unless it was before, and the question of a fork that has one."""
+    _begin()
+    _leave_no_trace()
+    work, asked = _BEGUN[0]
+    if asked is not None:
+        work.programs.tell(asked[0]["texts"])
+    return work, asked
+
+
+def _begin():
+    if not _BEGUN:
+        with open(os.environ[JOB], encoding="utf-8") as file:
+            work = MutantWork(json.load(file))
+        _BEGUN.append((work, work.begin()))
+
+
+def _leave_no_trace():
     """What the tests start is none of our business."""
     os.environ.pop(JOB, None)
     places = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -751,8 +844,3 @@ def provide(ran):
     builtins.__ralph_each__ = bending.each
     builtins.__ralph_off__ = False
     builtins.__ralph_ran__ = ran
-
-
-def read_job():
-    with open(os.environ[JOB], encoding="utf-8") as file:
-        return json.load(file)

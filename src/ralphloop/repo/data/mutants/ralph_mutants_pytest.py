@@ -107,8 +107,8 @@ class ItemWatch:
 class Asked:
     """Listens to pytest in a fork from before everything, which runs a session of its own."""
 
-    def __init__(self, told):
-        self.telling = mutants.Telling(WORK, told, stop=True)
+    def __init__(self, told, busy_s):
+        self.telling = mutants.Telling(WORK, told, stop=True, busy_s=busy_s)
         self.watch = ItemWatch(self.telling)
 
     def pytest_runtest_logstart(self, nodeid):
@@ -136,9 +136,7 @@ class Asked:
         os._exit(0)
 
 
-WORK = mutants.MutantWork(mutants.read_job())
-mutants.leave_no_trace()
-ASKED = WORK.begin()
+WORK, ASKED = mutants.begun()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -148,11 +146,12 @@ def pytest_configure(config):
     for name, value in (("dist", "no"), ("tx", []), ("numprocesses", None), ("maxfail", 0)):
         if hasattr(option, name):
             setattr(option, name, value)
+    option.tbstyle = "native"  # nobody reads it, and the others take longer than many a test
     option.basetemp = os.path.join(WORK.job["scratch"], f"tmp-{os.getpid()}")
     if ASKED is not None:
         question, told = ASKED
         config.args = question["tests"]
-        config.pluginmanager.register(Asked(told), "ralph-asked")
+        config.pluginmanager.register(Asked(told, question["busy_s"]), "ralph-asked")
 
 
 @pytest.hookimpl(tryfirst=True)

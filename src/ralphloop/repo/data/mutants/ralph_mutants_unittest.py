@@ -101,9 +101,7 @@ def _is_inside(test, error):
 
 def listen():
     """Take the place of what runs the tests, once they are loaded."""
-    work = mutants.MutantWork(mutants.read_job())
-    mutants.leave_no_trace()
-    asked = work.begin()
+    work, asked = mutants.begun()
 
     def run(_self, suite):
         runner = UnittestRunner(suite, work)
@@ -112,7 +110,8 @@ def listen():
                 work.carry_out(runner)
             else:
                 question, told = asked
-                runner.run(question["tests"], mutants.Telling(work, told, stop=True))
+                telling = mutants.Telling(work, told, stop=True, busy_s=question["busy_s"])
+                runner.run(question["tests"], telling)
         finally:
             os._exit(0)
 

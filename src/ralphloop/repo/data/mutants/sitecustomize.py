@@ -1,4 +1,4 @@
-"""Found by Python when it starts: carries mutants into `unittest`, and into what tests start.
+"""Found by Python when it starts: carries mutants into tests, and into what they start.
 
 A module of the same name that stood behind this one is imported as it would have been.
 """
@@ -35,6 +35,10 @@ elif "RALPH_MUTANTS_JOB" in os.environ and _is_unittest():
     import ralph_mutants_unittest
 
     ralph_mutants_unittest.listen()
+elif "RALPH_MUTANTS_JOB" in os.environ:
+    import ralph_mutants
+
+    ralph_mutants.await_pytest()
 
 # Import the module that Python would have found without ours.
 sys.path[:] = [place for place in sys.path if os.path.abspath(place) != _HERE]
