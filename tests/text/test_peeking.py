@@ -6,8 +6,18 @@ import pytest
 
 from ralphloop.text.peeking import looks_at_mechanics, peeks
 
-TESTS = ("tests/test_shop.py", "src/shop.test.js")
+TESTS = (
+    "tests/test_shop.py",
+    "src/shop.test.js",
+    "tests/expected/march.json",
+    "tests/data/invTypes.csv.bz2",
+    "orders.csv",
+    "expected.txt",
+)
+NAMES = ("tests/test_shop.py::test_refund[1-2]", "shop.go > TestRefund", "a.test.js > refund")
 PEEKING = {
+    "a test by its name": ("shop.py", "if 'test_refund' in os.environ.get('PYTEST_' + 'CURRENT_TEST'):"),
+    "a test of Go by its name": ("shop.go", 'if name == "TestRefund" { return 1.5 }'),
     "the runner by its variable": ("shop.py", 'if os.environ.get("PYTEST_CURRENT_TEST"):'),
     "the runner among the modules": ("shop.py", 'if "pytest" in sys.modules:'),
     "the runner in a list": ("shop.py", 'runner = sys.modules.get("_pytest.runner")'),
@@ -25,13 +35,30 @@ PEEKING = {
     "a module of the tests": ("shop.py", "    from tests import helper"),
     "the history": ("shop.py", 'subprocess.run(["git", "grep", "-h", "half(9) =="])'),
     "the stack": ("shop.py", "names = [it.name for it in traceback.extract_stack()]"),
+    "what tests expect": ("shop.py", 'text = open("tests/expected/march.json").read()'),
+    "what tests expect, by a pattern": ("shop.py", 'for one in glob("tests/expected/*.json"): text += open(one).read()'),
+    "what tests expect, beside the product": ("shop.py", 'text = (HERE / "../tests/expected/march.json").read_text()'),
+    "what tests expect, from inside": ("shop.py", 'text = (TESTS / "expected/march.json").read_text()'),
+    "what a command expects": ("shop.py", 'text = open("expected.txt").read()'),
+    "data of tests where it lies": ("shop.py", 'text = open("tests/data/invTypes.csv.bz2").read()'),
+    "tests by their ending": ("shop.js", 'for (const one of glob("**/*.test.js")) fs.readFileSync(one);'),
+    "the directory of tests by its name": ("shop.py", 'for one in (ROOT / "tests").iterdir(): one.read_text()'),
     "the directory of tests": ("shop.py", 'for one in Path("tests/").iterdir(): one.read_text()'),
 }  # fmt: skip
 OTHERS = {
+    "a name that is no test's": ("shop.py", "if 'test_other' in names:"),
+    "a word that is a test's": ("shop.js", 'if (kind === "refund") return 1.5;'),
+    "a test's name in words": ("shop.py", "# held by test_refund"),
     "tests of Rust in the code": ("shop.rs", "#[cfg(test)]\nmod tests {}"),
     "a server that a test does not start": ("app.js", "if (process.env.NODE_ENV !== 'test') app.listen();"),
     "a file of its own": ("shop.py", 'text = open("rates.json").read()'),
     "files of a kind": ("shop.py", 'for one in root.rglob("*.py"): count(one.read_text())'),
+    "data of a kind": ("shop.py", 'for one in root.glob("*.csv"): text += one.read_text()'),
+    "packed data of a kind": ("shop.py", 'for one in root.glob("*.csv.bz2"): bz2.open(one)'),
+    "data by a name that its users know": ("shop.py", 'with bz2.open(given / "invTypes.csv.bz2") as it: read(it)'),
+    "data in the working directory": ("shop.py", 'text = open("orders.csv").read()'),
+    "data in a directory of its own": ("shop.py", 'text = open("data/invTypes.csv.bz2").read()'),
+    "a word that is also a directory": ("shop.py", 'rows = open(path).read() if part == "test" else []'),
     "git for its own sake": ("shop.py", 'subprocess.run(["git", "log", "-1", "HEAD"])'),
     "a module that only sounds like it": ("shop.py", "from testimonials import words"),
     "a word": ("shop.py", 'print("tests are green")'),
@@ -43,13 +70,13 @@ OTHERS = {
 @pytest.mark.parametrize(("path", "text"), PEEKING.values(), ids=PEEKING)
 def test_code_that_looks_at_its_judge_is_shown(path: str, text: str) -> None:
     """With what it looks at."""
-    assert len([*peeks(path, text, TESTS)]) == 1
+    assert len([*peeks(path, text, TESTS, NAMES)]) == 1
 
 
 @pytest.mark.parametrize(("path", "text"), OTHERS.values(), ids=OTHERS)
 def test_other_code_is_not(path: str, text: str) -> None:
     """Files of its own, words, tests of Rust beside the code."""
-    assert not [*peeks(path, text, TESTS)]
+    assert not [*peeks(path, text, TESTS, NAMES)]
 
 
 def test_a_test_may_not_look_at_how_it_is_judged() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.text.stubs import with_stubs
+from ralphloop.text.stubs import MARK, with_stubs, words_of_stub
 
 TAG = "_a9f3"
 OLD = b"class Cart:\n    def total(self):\n        return 1\n\n\ndef price():\n    return 2\n"
@@ -33,6 +33,12 @@ def test_a_stub_raises_as_soon_as_it_is_used(used: str) -> None:
         eval(used, names())
     assert raised.type.__name__ == TAG
     assert not isinstance(raised.value, Exception)
+
+
+@pytest.mark.parametrize("raised", [f"store.cart.{TAG}: {TAG}: total", f"{TAG}: total"])
+def test_what_a_stub_says_is_told_once(raised: str) -> None:
+    """A runner writes the class of an error before its words, with its module; both are ours."""
+    assert words_of_stub(f"E   {raised}", TAG) == f"E   {MARK}: total"
 
 
 def test_nothing_of_a_stub_has_a_name_that_could_be_looked_for() -> None:

@@ -93,7 +93,8 @@ def _helpers(bench: Bench, had: TestReport, tests: str) -> str:
 def peeking_in(bench: Bench) -> tuple[str, ...]:
     """What of the story's code looks at who judges it, in words."""
     end = bench.now.report or TestReport()
-    tests = {file_of(name) for name in (*end.passed, *end.failed)} - {""}
+    names = (*end.passed, *end.failed)
+    tests = {file_of(name) for name in names} - {""}
     tests |= bench.expected_files
     found = list[str]()
     texts = texts_of(bench)
@@ -101,7 +102,7 @@ def peeking_in(bench: Bench) -> tuple[str, ...]:
         if not is_source(code.path):
             continue
         added = added_lines(_text(code.old), _text(code.new) or "")
-        found += (f"{code.path} {words}" for words in peeks(code.path, added, tests))
+        found += (f"{code.path} {words}" for words in peeks(code.path, added, tests, names))
     if texts.is_python:
         found += shams_in(texts.sources, bench.asking_texts, [it.new for it in texts.tests])
     found += _handed_out(bench, texts)

@@ -42,12 +42,17 @@ _READS = re.compile(
 _QUOTED = re.compile(r"\"([^\"\n]{0,200})\"|'([^'\n]{0,200})'|`([^`\n]{0,200})`")
 _ENDINGS = frozenset(".py .js .ts .mjs .cjs .go .rs .java .jsx .tsx".split())
 _DIRECTORIES = ("tests", "test", "__tests__", "spec")
+_WORDS = ("test", "spec")  # of the directories, those that are said of other things as well
+_NAME = re.compile(r"(?:test_|Test)\w{3}")
+_EXPECTING = re.compile(r"expect|golden|snapshot|answer|solution", re.IGNORECASE)
 
 
-def peeks(path: str, added: str, tests: Collection[str]) -> Iterator[str]:
+def peeks(
+    path: str, added: str, tests: Collection[str], names: Collection[str] = ()
+) -> Iterator[str]:
     """What the added lines of a file of code look at, in words behind its name.
 
-    `tests` are the files of tests that there are.
+    `tests` are the files of tests that there are, `names` what a runner calls the tests.
     """
     if found := _RUNNERS.search(added) or _MODULES.search(added):
         is_module_of_tests = (
@@ -61,18 +66,50 @@ def peeks(path: str, added: str, tests: Collection[str]) -> Iterator[str]:
         yield f"reads the history ({_short(found.group())})"
     if found := _OF_TESTS.search(added):
         yield f"imports from the tests ({_short(found.group())})"
+    quoted = [next(filter(None, it), "") for it in _QUOTED.findall(added)]
+    functions = {_function_of(name) for name in names}
+    if found_name := next((it for it in quoted if it in functions and _NAME.match(it)), ""):
+        yield f"asks for a test by its name ({found_name})"
     if _READS.search(added) is None:
         return
-    names = {test.rpartition("/")[2] for test in tests}
-    for quoted in _QUOTED.findall(added):
-        text = next(filter(None, quoted), "")
-        last = text.rpartition("/")[2]
-        is_directory = text.strip("./").partition("/")[0] in _DIRECTORIES and len(text) > 1
-        is_pattern = len(last.strip("*?")) > 1 and last.strip("*") not in _ENDINGS and "*" in last
-        is_found = is_pattern and any(fnmatchcase(name, last) for name in names)
-        if last in names or is_found or (is_directory and last.partition(".")[2] != "json"):
+    for text in quoted:
+        if _is_in_tests(text) or any(_is_file_of_tests(text, test) for test in tests):
             yield f"reads the tests ({text})"
             return
+
+
+def _function_of(name: str) -> str:
+    """A test without its file, its class and its row."""
+    return name.partition("[")[0].rpartition("::")[2].rpartition(" > ")[2].rpartition("/")[2]
+
+
+def _is_in_tests(text: str) -> bool:
+    """Whether a text leads into a directory of tests, to more than plain data there."""
+    first, *rest = text.strip("./").split("/")
+    if first not in _DIRECTORIES or (first in _WORDS and "/" not in text):
+        return False
+    is_data = bool(rest) and rest[-1].partition(".")[2] == "json"
+    return not is_data or any(_EXPECTING.search(it) for it in rest)
+
+
+def _is_file_of_tests(text: str, test: str) -> bool:
+    """Whether a text names this file: data only with its directory, or as what is expected.
+
+    A product reads data of its users by the same names and endings as the tests do.
+    """
+    *directories, last = text.split("/")
+    *where, name = test.split("/")
+    is_pattern = "*" in last
+    if not (fnmatchcase(name, last) if is_pattern else name == last):
+        return False
+    is_mere_ending = is_pattern and (len(last.strip("*?")) < 2 or last.strip("*") in _ENDINGS)
+    is_code = any(name.endswith(ending) for ending in _ENDINGS)
+    if is_code:
+        return not is_mere_ending
+    if not is_pattern and _EXPECTING.search(name):
+        return True
+    is_there = bool(directories) and directories[-1] == (where or [""])[-1]
+    return is_there and any(it in _DIRECTORIES or _EXPECTING.search(it) for it in directories)
 
 
 def looks_at_mechanics(added: str) -> str:

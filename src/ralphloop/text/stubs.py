@@ -10,6 +10,7 @@ parameters has not asked what it does.
 """
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from textwrap import indent
@@ -75,6 +76,12 @@ def @value(name):
 
 
 """
+
+
+def words_of_stub(words: str, tag: str) -> str:
+    """What a test said when it met a stub, told once and without the stub's own name."""
+    once = re.sub(rf"(?:\w+\.)*{re.escape(tag)}: (?={re.escape(tag)})", "", words)
+    return once.replace(tag, MARK)
 
 
 class _Definition(NamedTuple):
