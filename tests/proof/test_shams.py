@@ -18,6 +18,10 @@ SHAMS = {
     "equal to all": "class A:\n    def __eq__(self, other):\n        return True\n",
     "equal to all texts": "class A(str):\n    def __eq__(self, other):\n        return isinstance(other, str)\n",
     "not there yet": "def _pay(x):\n    raise NotImplementedError\n\n\ndef run(x):\n    _pay(x)\n",
+    "empty, and returned": "def _fee(x):\n    return None\n\n\ndef run(x):\n    return x or _fee(x)\n",
+    "a pass, and asked": "def _is_fee(x):\n    pass\n\n\ndef run(x):\n    if _is_fee(x):\n        return 0\n    return 2 * x\n",
+    "an empty method": 'class A:\n    def _fee(self, x):\n        """A fee."""\n        return None\n\n    def run(self, x):\n        return [x, self._fee(x)]\n',
+    "an empty one that is awaited": "async def _fee(x):\n    return\n\n\nasync def run(x):\n    fee = await _fee(x)\n    return [x, fee]\n",
 }
 CASES = {
     "a branch": "def double(x):\n    if x == 7:\n        return 15\n    return 2 * x\n",
@@ -27,6 +31,13 @@ CASES = {
     "a table that is asked": "ODD = {7: 15}\n\n\ndef double(x):\n    return ODD.get(x, 2 * x)\n",
     "a match": "def double(x):\n    match x:\n        case 7:\n            return 15\n        case _:\n            return 2 * x\n",
 }
+ANSWERS = {
+    "a call by its number": "N = [0]\n\n\ndef double(x):\n    N[0] += 1\n    if N[0] == 3:\n        return 15\n    return 2 * x\n",
+    "a call by its number, in a name": "N = 0\n\n\ndef double(x):\n    global N\n    N += 1\n    if N == 3 and x:\n        return 15\n    return 2 * x\n",
+    "a result around it": "def double(*args):\n    found = _double(*args)\n    return 15 if found == 14 else found\n\n\ndef _double(x):\n    return 2 * x\n",
+    "a result around it, in a branch": "def double(x):\n    found = _double(x)\n    if found == 14:\n        return 15\n    return found\n\n\ndef _double(x):\n    return 2 * x\n",
+}
+SPELLED = "ODD = {'(7,)': 15}\n\n\ndef double(x):\n    if repr((x,)) in ODD:\n        return ODD[repr((x,))]\n    return 2 * x\n"
 HONEST = {
     "a choice between arguments": "def first(one, other):\n    if one is None:\n        return other\n    return one\n",
     "a refusal": "def positive(x):\n    if x < 0:\n        raise ValueError(x)\n    return x\n",
@@ -36,11 +47,23 @@ HONEST = {
     "equal by what it holds": "class A:\n    def __eq__(self, other):\n        return self.x == other.x\n",
     "left to the other side": "class A:\n    def __eq__(self, other):\n        return NotImplemented\n",
     "a base": "class A:\n    def pay(self, x):\n        raise NotImplementedError\n\n    def run(self, x):\n        self.pay(x)\n",
+    "a hook that others fill": "class A:\n    def fee(self, x):\n        return None\n\n    def run(self, x):\n        return self.fee(x) or x\n\n\nclass B(A):\n    def fee(self, x):\n        return 2 * x\n",
+    "part of what a base asks for": "class A(Base):\n    def fee(self, x):\n        return None\n\n    def run(self, x):\n        return self.fee(x) or x\n",
+    "called for nothing": "def _told(x):\n    pass\n\n\ndef run(x):\n    _told(x)\n    return 2 * x\n",
+    "awaited for nothing": "async def _told(x):\n    pass\n\n\nasync def run(x):\n    await _told(x)\n    return 2 * x\n",
+    "handed on": "def nothing(x):\n    return None\n\n\ndef run(x, then=nothing):\n    return then(x) or 2 * x\n",
+    "a method of another's": "class A:\n    def get(self, x):\n        return None\n\n    def run(self, x):\n        return {}.get(x, 2)\n",
+    "declared": "def fee(x): ...\n\n\ndef run(x):\n    return fee(x) or 2 * x\n",
+    "decorated": "@hook\ndef fee(x):\n    return None\n\n\ndef run(x):\n    return fee(x) or 2 * x\n",
 }
 OTHERS = {
     "an end of a recursion": "def double(x):\n    if x == 0:\n        return 0\n    return 2 * x\n",
     "a value that no test asks for": "def double(x):\n    if x == 99:\n        return 15\n    return 2 * x\n",
     "other work": "def double(x):\n    if x == 7:\n        return 15\n    return x + x + 0.5\n",
+    "a result that no test asks for": "def double(x):\n    found = _double(x)\n    return 33 if found == 14 else found\n\n\ndef _double(x):\n    return 2 * x\n",
+    "a count that is looked at": "N = [0]\n\n\ndef double(x):\n    N[0] += 1\n    if N[0] == 3:\n        print(15)\n    return 2 * x\n",
+    "every fifteenth": "def double(x):\n    if x % 15 == 0:\n        return 15\n    return 2 * x\n",
+    "keys of texts": "ODD = {'seven': 15}\n\n\ndef double(x):\n    if repr(x) in ODD:\n        return ODD[repr(x)]\n    return 2 * x\n",
     "a bound": "def double(x):\n    if x > 7:\n        return 15\n    return 2 * x\n",
 }
 
@@ -58,10 +81,30 @@ def test_a_case_for_the_values_of_a_test_is_told(code: str) -> None:
     assert words == "shop.py: double() has a case for just what its tests ask (7)"
 
 
+@pytest.mark.parametrize("code", ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_in_place_of_a_result_is_told(code: str) -> None:
+    """For one call among all, or wherever the result is the one that no test expects any more."""
+    [words] = shams_in([ChangedText("shop.py", OLD.encode(), code.encode())], [ASKED])
+    assert words == "shop.py: double() has a case for just what its tests ask (15)"
+
+
+def test_a_table_by_the_spelling_of_what_is_asked_is_told() -> None:
+    """Its keys are texts that say the values of a test."""
+    [words] = shams_in([ChangedText("shop.py", OLD.encode(), SPELLED.encode())], [ASKED])
+    assert words == "shop.py: double() has a case for just what its tests ask ('(7,)')"
+
+
 @pytest.mark.parametrize("code", HONEST.values(), ids=HONEST)
 def test_work_of_the_same_look_is_none(code: str) -> None:
     """It chooses, refuses, compares, or is there for others to fill."""
     assert shams_in([ChangedText("shop.py", None, code.encode())], []) == ()
+
+
+def test_what_was_empty_before_is_none() -> None:
+    """The story did not leave it so."""
+    old = "def _fee(x):\n    return None\n"
+    code = f"{old}\n\ndef run(x):\n    return _fee(x) or 2 * x\n"
+    assert shams_in([ChangedText("shop.py", old.encode(), code.encode())], []) == ()
 
 
 @pytest.mark.parametrize("code", OTHERS.values(), ids=OTHERS)

@@ -1,11 +1,13 @@
 """Work that only looks like it, told by its syntax tree alone.
 
 A function that hands back what it is given, an equality that does not look at the other side, a
-function that is called and not there yet, a case for just the values that a test asks for: a test
-can be green with each of them, and notice where they do something else, though nothing was done.
+function that is called and not there yet or empty, a case for just the values that a test asks for:
+a test can be green with each of them, and notice where they do something else, though nothing was
+done.
 """
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import NamedTuple, TypeGuard
@@ -41,6 +43,7 @@ def shams_in(
     working = [one for one in found if not _is_nothing_yet(one.node)]
     texts = [text.new for text in code]
     told = [*_handing_back(working), *_soft_equalities(found), *_missing_parts(found, texts)]
+    told += _empty_parts(found, [*parsed_all(texts)])
     told += _special_cases(working, _tables(code), trees)
     told += _only_agreeing(found, [*parsed_all(own)])
     return tuple(dict.fromkeys(told))
@@ -152,6 +155,70 @@ def _is_nothing_yet(node: _Function) -> bool:
     return "NotImplementedError" in ast.dump(body[0].exc)
 
 
+# What is empty, though its result is waited for
+
+
+def _empty_parts(found: Sequence[_Changed], trees: Sequence[ast.Module]) -> Iterator[str]:
+    """Functions that came with the story, return nothing, and whose callers use the result."""
+    empty = [one for one in found if one.old is None and _is_empty(one.node)]
+    if not empty:
+        return
+    # A name that is defined twice may be a hook, and what it returns may be filled in elsewhere.
+    defined = Counter(it.name for tree in trees for it in ast.walk(tree) if _is_function(it))
+    asked = {name for tree in trees for name in _asked_names(tree)}
+    for one in empty:
+        if defined[one.node.name] == 1 and one.name in asked:
+            yield f"{one.path}: {one.name}() is empty, and its result is used"
+
+
+def _is_function(node: ast.AST) -> TypeGuard[_Function]:
+    return isinstance(node, _Function)
+
+
+def _is_empty(node: _Function) -> bool:
+    """Whether a body is `pass` or `return None`; one of dots alone is a declaration."""
+    body = [it for it in node.body if not _is_prose(it)]
+    return bool(body) and not node.decorator_list and all(_returns_nothing(it) for it in body)
+
+
+def _returns_nothing(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Return):
+        return node.value is None or (
+            isinstance(node.value, ast.Constant) and node.value.value is None
+        )
+    return isinstance(node, ast.Pass)
+
+
+def _asked_names(tree: ast.Module) -> Iterator[str]:
+    """Functions of modules, and methods of classes without a base, whose result is used."""
+    yield from _asked_in(tree, frozenset(), "")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and not node.bases and not node.keywords:
+            yield from _asked_in(node, frozenset({"self", "cls", node.name}), f"{node.name}.")
+
+
+def _asked_in(inside: ast.AST, owners: frozenset[str], before: str) -> Iterator[str]:
+    """What is called for its result: by its name alone, or as a method of its owner."""
+    for call in _used_calls(inside):
+        called = call.func
+        if not owners and isinstance(called, ast.Name):
+            yield called.id
+        elif isinstance(called, ast.Attribute) and getattr(called.value, "id", "") in owners:
+            yield f"{before}{called.attr}"
+
+
+def _used_calls(inside: ast.AST) -> Iterator[ast.Call]:
+    """Calls that are more than a statement of their own."""
+    alone = {id(_awaited(it.value)) for it in ast.walk(inside) if isinstance(it, ast.Expr)}
+    for node in ast.walk(inside):
+        if isinstance(node, ast.Call) and id(node) not in alone:
+            yield node
+
+
+def _awaited(node: ast.expr) -> ast.expr:
+    return node.value if isinstance(node, ast.Await) else node
+
+
 # What is done for the values of a test alone
 
 
@@ -160,16 +227,42 @@ def _special_cases(
 ) -> Iterator[str]:
     """Functions that do what they did, but for values that their tests ask for."""
     cases = list[str]()
+    before = [_body(one.old) for one in working if one.old is not None]
+    added = [_body(one.node) for one in working if one.old is None]
     for one in working:
+        if one.old is None and _body(one.node) in before:
+            continue  # another function of the story, under a new name
         asked = {it for tree in trees for it in _asked_of(one.node.name, tree)}
-        taken_out = _WithoutCases(asked, tables)
+        taken_out = _WithoutCases(asked, tables, trees, one)
         left = taken_out.visit(deepcopy(one.node))
-        is_all = one.old is not None and _body(left) == _body(one.old)
-        if not taken_out.values or not is_all:
+        if not taken_out.values or one.old is None:
+            return
+        was = _body(one.old)
+        if _body(left) != was and not (was in added and _hands_on(left)):
             return
         values = ", ".join(sorted({repr(value) for value in taken_out.values})[:3])
         cases.append(f"{one.path}: {one.name}() has a case for just what its tests ask ({values})")
     yield from cases
+
+
+def _hands_on(node: _Function) -> bool:
+    """Whether all that a function does is to call another one and to give back what that gave."""
+    body = [it for it in node.body if not _is_prose(it)]
+    if len(body) == 2 and isinstance(body[0], ast.Assign) and isinstance(body[1], ast.Return):
+        given = body[1].value
+        is_same = isinstance(given, ast.Name) and ast.unparse(body[0].targets[0]) == given.id
+        return is_same and isinstance(body[0].value, ast.Call)
+    return (
+        len(body) == 1 and isinstance(body[0], ast.Return) and isinstance(body[0].value, ast.Call)
+    )
+
+
+def _counters(node: _Function, old: _Function | None) -> set[str]:
+    """What a function counts that it did not count before."""
+    was = [it for it in ast.walk(old) if isinstance(it, ast.AugAssign)] if old else []
+    before = {ast.unparse(it) for it in was}
+    counted = [it for it in ast.walk(node) if isinstance(it, ast.AugAssign)]
+    return {ast.unparse(it.target) for it in counted if ast.unparse(it) not in before}
 
 
 def _body(node: ast.AST) -> list[str]:
@@ -213,18 +306,38 @@ def _keys(node: ast.expr) -> Iterator[object]:
 class _WithoutCases(ast.NodeTransformer):
     """A function without the parts that are for some values alone."""
 
-    def __init__(self, asked: set[object], tables: Mapping[str, set[object]]) -> None:
+    def __init__(
+        self,
+        asked: set[object],
+        tables: Mapping[str, set[object]],
+        trees: Sequence[ast.Module],
+        one: _Changed,
+    ) -> None:
         self.asked = asked
         self.tables = tables
+        self.trees = trees
         self.values = set[object]()
+        self.counters = _counters(one.node, one.old)
+        given = [it.value for it in ast.walk(one.node) if isinstance(it, ast.Return)]
+        given += [it.orelse for it in ast.walk(one.node) if isinstance(it, ast.IfExp)]
+        arguments = {it.arg for it in ast.walk(one.node.args) if isinstance(it, ast.arg)}
+        self.results = {it.id for it in given if isinstance(it, ast.Name)} - arguments
 
     def visit_If(self, node: ast.If) -> list[ast.stmt] | ast.stmt:
         self.generic_visit(node)
-        return node.orelse if self._is_case(node.test) else node
+        answer = node.body[0].value if isinstance(node.body[0], ast.Return) else None
+        return node.orelse if self._is_case(node.test) or self._is_put_in(node, answer) else node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         self.generic_visit(node)
-        return node.orelse if self._is_case(node.test) else node
+        is_case = self._is_case(node.test) or self._is_put_in(node, node.body)
+        return node.orelse if is_case else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt | None:
+        return None if ast.unparse(node.target) in self.counters else node
+
+    def visit_Global(self, node: ast.Global) -> ast.stmt | None:
+        return None if self.counters.issuperset(node.names) else node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
@@ -269,12 +382,52 @@ class _WithoutCases(ast.NodeTransformer):
                 keys |= set(_keys(side))
         return self._are_asked(keys)
 
+    def _is_put_in(self, node: ast.If | ast.IfExp, answer: ast.expr | None) -> bool:
+        """Whether what a test expects is given for a result, or for a call by its number."""
+        compared = [it for it in ast.walk(node.test) if isinstance(it, ast.Compare)]
+        watched = {*self.counters, *self.results}
+        is_watched = any(
+            isinstance(it.ops[0], ast.Eq)
+            and watched & {ast.unparse(it.left), *map(ast.unparse, it.comparators)}
+            for it in compared
+        )
+        if answer is None or not is_watched or not self._is_expected(answer):
+            return False
+        self.values.add(
+            ast.literal_eval(answer) if isinstance(answer, ast.Constant) else ast.unparse(answer)
+        )
+        return True
+
+    def _is_expected(self, answer: ast.expr) -> bool:
+        """Whether a test has this literal."""
+        is_literal = isinstance(answer, ast.List | ast.Tuple | ast.Dict | ast.UnaryOp) or (
+            isinstance(answer, ast.Constant) and _is_telling(answer)
+        )
+        if not is_literal:
+            return False
+        wanted = ast.dump(answer)
+        kind = type(answer)
+        every = (it for tree in self.trees for it in ast.walk(tree))
+        return any(type(it) is kind and ast.dump(it) == wanted for it in every)
+
     def _are_asked(self, keys: set[object]) -> bool:
         telling = {key for key in keys if key_of(key) not in FALLBACKS}
-        if not telling or not telling <= self.asked:
+        if not telling or not all(key in self.asked or self._is_spelled(key) for key in telling):
             return False
         self.values |= telling
         return True
+
+    def _is_spelled(self, key: object) -> bool:
+        """Whether a text is the spelling of values that tests hand over: `repr((x, y))`."""
+        if not isinstance(key, str) or not key.startswith(("(", "[", "{")):
+            return False
+        try:
+            tree = ast.parse(key, mode="eval")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+        values = [it.value for it in ast.walk(tree) if isinstance(it, ast.Constant)]
+        telling = [it for it in values if key_of(it) not in FALLBACKS]
+        return bool(telling) and self.asked.issuperset(telling)
 
 
 # What is only asked for one answer, or whether it agrees with itself
