@@ -13,6 +13,7 @@ from ralphloop.core.queueing import criteria_in, criteria_of_answer
         ("## Acceptance criteria\n\n- one\n- [ ] two\n\n## Notes\n- three", ["one", "two"]),
         ("**Done when:**\n1. one\n2) two\n", ["one", "two"]),
         ("Criteria:\n* one\n\nSome words of prose, and more of them.\n* two", ["one", "two"]),
+        ("## Akzeptanzkriterien\n- eins\n- zwei\n", ["eins", "zwei"]),
         ("- [ ] open\n- [x] done\n- plain", ["open"]),
         ("# Title\n- a list\n- of things", []),
         ("", []),

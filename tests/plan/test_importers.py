@@ -744,6 +744,20 @@ def test_kiro_ranges_validations_and_stars_that_an_editor_escaped(tmp_path: Path
     assert len(found.told) == 1
 
 
+@pytest.mark.parametrize(
+    "heading", ["Akzeptanzkriterien", "Critères d'acceptation", "Criterios de aceptación (BDD)"]
+)
+def test_bmad_in_the_language_of_its_writer(tmp_path: Path, heading: str) -> None:
+    """A plan's headings follow its language; its criteria are criteria all the same."""
+    story = (
+        f"# Story 1.1: Speichern\nStatus: ready-for-dev\n\nText.\n\n## {heading}\n- eins\n- zwei\n"
+    )
+    root = laid(tmp_path, **{"docs/stories/1.1.story.md": story})
+    [found] = read(root, "docs/stories").entries
+    assert found["acceptanceCriteria"] == ["eins", "zwei"]
+    assert "eins" not in str(found["description"])
+
+
 def test_bmad_as_people_write_it(tmp_path: Path) -> None:
     """Criteria in brackets, groups, scenarios on one line, parts of items, ids of three numbers."""
     story = """\

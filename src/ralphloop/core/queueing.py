@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 from ralphloop.core.criteria import CriterionEvidence
 from ralphloop.core.model import Value
+from ralphloop.text.headings import CRITERIA_HEADINGS
 
 LARGEST_ITEM = 20_000
 MOST_CRITERIA = 20
 _LONGEST_CRITERION = 300
 _LONGEST_HEADING = 80
-_CRITERIA = frozenset(
-    "acceptance criteria|criteria|done when|definition of done|acceptance".split("|")
-)
+_CRITERIA = CRITERIA_HEADINGS | {"criteria", "done when", "definition of done", "acceptance"}
 _BULLET = re.compile(r"\s{0,12}(?:[-*+]|\d{1,3}[.)])\s+(?:\[([ xX])\]\s+)?(\S.*)")
 
 

@@ -28,6 +28,7 @@ from ralphloop.plan.importers.reading import (
     title_of,
     whole_title,
 )
+from ralphloop.text.headings import CRITERIA_HEADINGS
 from ralphloop.text.plain import one_line
 
 KIND = "BMAD"
@@ -42,7 +43,8 @@ _EPIC = re.compile(r"epic\s+(?P<number>\d{1,3})\b\W{0,6}(?P<title>.*)", re.IGNOR
 _STORY_ID = re.compile(rf"(?<![\w.]){_NAME}(?!\w|\.\w)")
 _WHOLE_EPIC = re.compile(r"epic\s+(\d{1,3})\b", re.IGNORECASE)
 _PARTS = {
-    "acceptance criteria": "criteria", "status": "status", "prerequisites": "needs",
+    **dict.fromkeys(sorted(CRITERIA_HEADINGS), "criteria"),
+    "status": "status", "prerequisites": "needs",
     "prerequisite": "needs", "dependencies": "needs", "depends on": "needs",
     "technical notes": "notes", "dev notes": "notes", "notes": "notes",
     "technical tasks": "tasks", "tasks": "tasks", "tasks / subtasks": "tasks",
@@ -241,7 +243,8 @@ def _label_of(words: str) -> str:
     """A heading without its number, its pictures and what stands in brackets behind it."""
     found = _HEADED.fullmatch(words)
     label = (found["label"] if found else words).strip().lower()
-    return "acceptance criteria" if label.startswith("acceptance criteria") else label
+    longer = (known for known in CRITERIA_HEADINGS if label.startswith(known))
+    return next(longer, label)
 
 
 def _project(document: Document) -> str:

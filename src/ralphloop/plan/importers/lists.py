@@ -22,6 +22,7 @@ from ralphloop.plan.importers.reading import (
     title_of,
     whole_title,
 )
+from ralphloop.text.headings import CRITERIA_HEADINGS
 from ralphloop.text.plain import one_line
 
 HEADINGS = "headings"
@@ -38,7 +39,8 @@ _BULLET = re.compile(
     r"\s{0,40}(?:[-*+]|\d{1,4}[.)])\s+(?:\[(?P<tick>[ xX✓✔✅~-])\]\s+)?(?P<text>\S.*)"
 )
 _LABELS = {
-    "acceptance criteria": "criteria", "criteria": "criteria", "description": "description",
+    **dict.fromkeys(sorted(CRITERIA_HEADINGS), "criteria"),
+    "criteria": "criteria", "description": "description",
     "depends on": "depends", "dependencies": "depends", "blocked by": "depends",
     "verify": "verify", "verification": "verify", "priority": "priority", "note": "notes",
     "notes": "notes", "status": "status",
