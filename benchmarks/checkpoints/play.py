@@ -167,6 +167,8 @@ class Stage:
 
     def reference(self) -> Reference:
         """Ask the reference solution; raise CannotPlayError where it shows nothing."""
+        if not self._problem.tests(self._number).exists():
+            raise CannotPlayError("its tests are missing in this clone")
         with self._place() as place:
             self._lay_out_truth(place)
             self._problem.copy_solution(self._number, place)
@@ -332,7 +334,10 @@ class Stage:
     def _prepare_half(self, root: Path, prepared: Path, reference: Reference) -> None:
         """The reference with that function empty that costs nearest to half of the core tests."""
         before = self._problem.solution(self._number - 1) if self._number > 1 else None
-        found = new_functions(self._problem.solution(self._number), before)
+        try:
+            found = new_functions(self._problem.solution(self._number), before)
+        except SyntaxError as error:
+            raise CannotPlayError(f"this Python cannot read it: {error.msg}") from error
         step = max(1, len(found) // _HALVES_TRIED)
         best: tuple[float, NewFunction, frozenset[str]] | None = None
         for function in found[::step][:_HALVES_TRIED]:

@@ -26,12 +26,12 @@ END = "<!-- nights: end -->"
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    if missing := _what_is_missing():
-        sys.stderr.write(f"error: {missing}\n  next: make e2e installs it\n")
-        return 1
     if options.page:
         write_down(options.out or RESULTS, options.page)
         return 0
+    if missing := _what_is_missing():
+        sys.stderr.write(f"error: {missing}\n  next: make e2e installs it\n")
+        return 1
     nights = [night for night in NIGHTS if _is_asked(night, options)]
     supervisors = [kind(options.peers) for kind in SUPERVISORS]
     names = options.supervisor or (["ralph", "bare loop"] if options.short else [])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.nights import __main__ as command
 from benchmarks.nights.actor import Act, Actor, honest
 from benchmarks.nights.nights import NIGHTS
 from benchmarks.nights.shop import TASKS, lay_out, prd, truly_done
@@ -140,3 +141,17 @@ def test_the_table_adds_up() -> None:
     assert "2, 2 of them said to be unproven" in shown
     assert "25 %" in shown
     assert "6 / 2" in picture(whole)
+
+
+def test_a_page_is_written_where_no_agent_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is run for it."""
+    monkeypatch.setattr(command, "_what_is_missing", lambda: "claude is not installed")
+    page = tmp_path / "page.md"
+    (tmp_path / "images").mkdir()
+    page.write_text(f"before\n{command.BEGIN}\nold\n{command.END}\nafter\n")
+    assert command.main(["--page", str(page)]) == 0
+    assert "| honest |" in page.read_text()
+    assert page.read_text().startswith("before\n")
+    assert page.read_text().endswith("\nafter\n")
