@@ -19,8 +19,8 @@ from ralphloop.config.model import FleetSection
 from ralphloop.errors import InputError
 from ralphloop.fleet.codec import (
     Codec,
-    SaidOpenly,
     Illegible,
+    SaidOpenly,
     converter_with,
     in_the_open,
     text_in,

@@ -37,7 +37,7 @@ from ralphloop.config.model import FleetSection
 from ralphloop.core import Value
 from ralphloop.errors import AgentUnavailable, InputError, UsageError
 from ralphloop.fleet.carrier import Delivery, Hear, Seat, ended_by
-from ralphloop.fleet.codec import Codec, SaidOpenly, Illegible, converter_with, text_in
+from ralphloop.fleet.codec import Codec, Illegible, SaidOpenly, converter_with, text_in
 from ralphloop.fleet.keys import keys_of, why_apart
 from ralphloop.fleet.values import MOST_WORDS, Beat, Ticket
 from ralphloop.proc.threads import StopSignal
