@@ -31,6 +31,7 @@ from ralphloop.config.load import user_file
 from ralphloop.config.model import AgentSection
 from ralphloop.core.model import Outcome, Response, Usage, Value
 from ralphloop.core.price import Price
+from ralphloop.core.sentences import NO_PRICE
 from ralphloop.errors import Finding, InputError, Level, unreadable
 from ralphloop.readers import reader_name
 from ralphloop.readers.values import Document, document_at, document_of, text_at
@@ -185,7 +186,7 @@ def assumption(model: str, reader: str = "", stated: Rows = NO_ROWS) -> str:
         return ""
     row = assumed_price(model, reader, stated).row
     assumed = f"an assumption is made, it is counted like {row}, the dearest of its provider"
-    return f"no price is known for {model}: {assumed}"
+    return f"{NO_PRICE} {model}: {assumed}"
 
 
 def cost_problems(

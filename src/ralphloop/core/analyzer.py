@@ -11,6 +11,7 @@ from ralphloop.core.iteration import Result
 from ralphloop.core.model import Analysis, CheckStatus, Evidence, Indicators, Outcome, Response
 from ralphloop.core.progress import Progress, failed_checks
 from ralphloop.core.proof import is_test_path
+from ralphloop.core.sentences import NO_STATUS_BLOCK
 from ralphloop.text import claims
 from ralphloop.text.plain import counted, one_line
 from ralphloop.text.signatures import error_signature
@@ -118,8 +119,7 @@ def _trust(
         return ClaimTrust(0.0, tuple(found))
     if block is None:
         if response.final_words.strip():
-            missing = "no status block (RALPH_STATUS) in the answer; its words were used instead"
-            found.append(missing)
+            found.append(f"{NO_STATUS_BLOCK}; its words were used instead")
         if not _is_measured(evidence):
             found.append("no evidence either: nothing was measured and nothing was reported")
     else:

@@ -29,6 +29,7 @@ from ralphloop.core.model import (
 from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.progress import Footprint, Progress
 from ralphloop.core.run_state import StoryState
+from ralphloop.core.sentences import NO_STATUS_BLOCK
 from ralphloop.core.totals import Totals, Windows
 
 
@@ -73,7 +74,7 @@ AnyEffect = MarkStory | AddProgress | SaveLeftovers | CommitStory
 
 
 _KEPT_TEXT = 8_000
-_GIVEN_WHEN_ASKED = "no status block (RALPH_STATUS) in the answer; it gave one when asked"
+_GIVEN_WHEN_ASKED = f"{NO_STATUS_BLOCK}; it gave one when asked"
 
 
 class LearningShare(Value, kw_only=True):

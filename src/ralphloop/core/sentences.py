@@ -10,8 +10,15 @@ from ralphloop.text.plain import counted, some
 
 ASKED = "asked to explain: "  # how a reason begins that the agent has to answer
 NOT_PROVEN = "not proven: "
+NO_STATUS_BLOCK = "no status block (RALPH_STATUS) in the answer"
+NO_PRICE = "no price is known for"
 _MOST = 3
 _PART = re.compile(r"::| > ")
+
+
+def is_about_the_agent(warning: str) -> bool:
+    """Whether it says something of an agent that holds for every start of it alike."""
+    return warning.startswith((NO_STATUS_BLOCK, NO_PRICE))
 
 
 def short_name(test: str) -> str:

@@ -21,6 +21,7 @@ from ralphloop.core.proof import Trial
 from ralphloop.core.proposals import Proposal
 from ralphloop.core.run_state import RunState, Standing
 from ralphloop.core.sealed_tests import SEALED
+from ralphloop.core.sentences import NO_PRICE
 from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.core.story_after import accounted
 from ralphloop.errors import RalphError
@@ -442,7 +443,7 @@ def _without_a_price(run: Run, judged: Judgement) -> Iterator[str]:
         return
     response = judged.result.response
     model = response.model or worker.config.model
-    why = f"no price is known for {model}" if model else "no cost was told"
+    why = f"{NO_PRICE} {model}" if model else "no cost was told"
     if response.reader == "codex" and not model:
         why = "codex does not name its model"
     if judged.step.analysis.outcome.is_infrastructure:

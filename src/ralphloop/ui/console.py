@@ -18,6 +18,7 @@ from ralphloop.core.events import LoopEvent, RunStarted
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit, ExitDecision, Outcome
 from ralphloop.core.planning import decided
 from ralphloop.core.policy import limit_words
+from ralphloop.core.sentences import is_about_the_agent
 from ralphloop.core.totals import money, quota_words, spent_words, token_words
 from ralphloop.text.durations import clock, clock_time, format_duration, parse_iso
 from ralphloop.text.plain import counted, one_line, some
@@ -231,15 +232,12 @@ class LiveConsole(PlainConsole):
         return text.append(f"  {action} ({format_duration(now - self._sign)} ago)", "dim")
 
 
-# Warnings about an agent rather than about one start of it.
-_STANDING = ("    ! no price is known for ", "    ! no status block ")
-
-
 class Said(NamedTuple):
     """One line about an event, before it is cut to size."""
 
     text: str
     is_warning: bool = False
+    is_told_once: bool = False  # it holds for every start alike
 
 
 class LogLine(NamedTuple):
@@ -257,7 +255,7 @@ class Narrator:
         self._titled: set[str] = set()  # stories whose title was told
         self._tried: dict[int | None, list[str]] = {}  # iteration → what was tried in it
         self._lanes: dict[int | None, str] = {}  # iteration → the lane it is in
-        self._standing: set[str] = set()  # told once, for it holds for every start
+        self._told_once: set[str] = set()
 
     def lines(self, event: LoopEvent) -> Iterator[LogLine]:
         what = event.what
@@ -288,11 +286,10 @@ class Narrator:
     def _drop_known(self, lines: Iterable[Said]) -> Iterator[Said]:
         """The lines without what holds for every start and was told of an earlier one."""
         for said in lines:
-            stands = said.is_warning and said.text.startswith(_STANDING)
-            if stands and said.text in self._standing:
+            if said.is_told_once and said.text in self._told_once:
                 continue
-            if stands:
-                self._standing.add(said.text)
+            if said.is_told_once:
+                self._told_once.add(said.text)
             yield said
 
 
@@ -456,7 +453,7 @@ def _iteration_finished(
             yield Said(f"    look at: {words}")
     stuck = (pattern.detail for pattern in analysis.stuck)
     for words in (*what.all_warnings, *stuck, *kept.findings):
-        yield Said(f"    ! {words}", is_warning=True)
+        yield Said(f"    ! {words}", is_warning=True, is_told_once=is_about_the_agent(words))
 
 
 def _check_words(check: CheckResult) -> str:
