@@ -102,6 +102,29 @@ def test_a_story_has_to_make_its_sealed_tests_green(tmp_path: Path) -> None:
     assert json.loads(box.ralph("replay", "--json").out)["identical"]
 
 
+def test_a_sealed_test_speaks_of_a_criterion(tmp_path: Path) -> None:
+    """It is named beside the criterion, as what failed before; the agent's own test says less."""
+    agent = (
+        EDIT
+        + """
+add(calc, "def third(x):\\n    return x // 3\\n")
+pathlib.Path("tests/test_third.py").write_text("import unittest, calc\\nclass T(unittest.TestCase):\\n"
+    "    def test_third(self): self.assertEqual(calc.third(6), 2)\\n")
+done()
+"""
+    )
+    box = sealed_project(tmp_path, agent)
+    stories = json.loads((box.root / "prd.json").read_text())
+    stories["userStories"][0]["acceptanceCriteria"] = ["third keeps the rest out"]
+    (box.root / "prd.json").write_text(json.dumps(stories))
+    box.git("commit", "-qam", "say what is asked")
+    done = box.run()
+    assert done.code == 0, told(done)
+    (kept,) = box.records()
+    (shown,) = kept.evidence.criteria
+    assert shown.words == "sealed test_keeps_the_rest: fails before, passes after"
+
+
 def test_sealed_tests_of_other_stories_may_be_red(tmp_path: Path) -> None:
     """What was red before and is sealed for another story does not hold this one up."""
     agent = EDIT + 'add(calc, "def fourth(x):\\n    return x // 4\\n"); done()'

@@ -7,7 +7,7 @@ speaks of it, there is no evidence, and that is said.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ralphloop.core import Value
 from ralphloop.core.proof import CheckStatus, Trial
@@ -84,14 +84,18 @@ def evidence_for(
     *,
     verify: CheckStatus | None = None,
     verify_was: CheckStatus | None = None,
+    turned_green: Collection[str] = (),
 ) -> tuple[CriterionEvidence, ...]:
-    """One for each criterion; `texts` are those of the tests that pass, by name."""
+    """One for each criterion; `texts` are those of the tests that pass, by name.
+
+    `turned_green` are tests that were red before the run.
+    """
     found = []
     for criterion in list(criteria)[:_MOST]:
         told = criterion[:LONGEST_CRITERION]
         test = _speaking_of(criterion, texts)
         if test:
-            before = _before(test, trial)
+            before = "fails" if test in turned_green else _before(test, trial)
             found.append(
                 CriterionEvidence(criterion=told, source=test, before=before, after="passes")
             )

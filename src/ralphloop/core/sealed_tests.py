@@ -72,7 +72,7 @@ def _turned_green(was: TestReport | None, now: TestReport) -> Iterable[str]:
         return
     for name in now.passed:
         if name not in was.passed and name not in now.failed:
-            yield f"sealed {short_name(name)}"
+            yield as_sealed(name)
 
 
 def _without_names(
@@ -102,6 +102,11 @@ def _without_words(report: TestReport) -> TestReport:
     return TestReport(
         passed=report.passed, failed=report.failed, errors=report.errors, skipped=report.skipped
     )
+
+
+def as_sealed(name: str) -> str:
+    """A sealed test as people are told of it."""
+    return f"sealed {short_name(name)}"
 
 
 def short_name(name: str) -> str:

@@ -152,7 +152,7 @@ async def _judge(
     if evidence.trial is not None and begun.story is not None and begun.story.criteria:
         from ralphloop.loop.showing import criteria_shown
 
-        evidence = replace(evidence, criteria=criteria_shown(place, begun, evidence))
+        evidence = replace(evidence, criteria=criteria_shown(run, place, begun, evidence))
     evidence = _with_surroundings(run, workspace, begun, result, measured, evidence)
     state = run.session.state  # a person may have been heard meanwhile
     return Judgement(

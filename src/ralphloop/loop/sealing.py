@@ -53,6 +53,15 @@ def names_sealed(run: Run, place: Workspace, story: Story | None) -> bool:
     return any(file.path.removeprefix(prefix) in words for file in files_sealed_for(run))
 
 
+def read_sealed(run: Run, place: Workspace, path: str) -> bytes:
+    """The content of a file that is sealed, by its path in the project; empty where none is."""
+    prefix = project_prefix(place.repo.root, place.root) if place.repo else ""
+    for file in files_sealed_for(run):
+        if file.path.removeprefix(prefix) == path:
+            return sealed_text(run.setup.project.root, run.setup.options.env, file)
+    return b""
+
+
 def own_files(files: Sequence[SealedFile], story: Story | None, prefix: str) -> frozenset[str]:
     """The files that have to be green for a story: sealed for it, or named by its command."""
     if story is None:
