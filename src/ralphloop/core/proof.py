@@ -106,6 +106,7 @@ class Fate(StrEnum):
     CHANGED = "changed"  # another expectation: as it is it fails on the old code
     GONE = "gone"  # with the code it tested
     UNCLEAR = "unclear"  # nobody could find out which of these
+    EARLIER = "earlier"  # as it was when the run began it fails on the new code, and on that alone
 
     @property
     def is_challenged(self) -> bool:
@@ -121,6 +122,7 @@ _FATES: dict[Fate, Callable[[Sequence[str]], str]] = {  # in the order they are 
     Fate.UNSOLVED: sentences.unsolved,
     Fate.GONE: sentences.gone,
     Fate.UNCLEAR: sentences.unclear,
+    Fate.EARLIER: sentences.earlier,
 }
 
 
@@ -186,7 +188,7 @@ class Trial(Value, kw_only=True):
         changed = (one for one in self.old if one.fate is Fate.CHANGED)
         found = (sentences.expects_otherwise(one.name, one.was, one.now) for one in changed)
         needed = (sentences.needed(self.needed),) if self.needed else ()
-        return (*found, *needed, *_told(self.old, (Fate.GONE, Fate.UNCLEAR)))
+        return (*found, *needed, *_told(self.old, (Fate.EARLIER, Fate.GONE, Fate.UNCLEAR)))
 
     @property
     def unproving(self) -> tuple[str, ...]:

@@ -133,6 +133,13 @@ def unclear(tests: Sequence[str]) -> str:
     return f"{_tests(tests)} changed: {short_names(tests)}, and {words}"
 
 
+def earlier(tests: Sequence[str]) -> str:
+    """Of tests that an earlier story made easier, or took away, before a later one needed that."""
+    verb = "fails" if len(tests) == 1 else "fail"
+    as_before = f"as {_it(tests)} before an earlier story of this run changed {_them(tests)}"
+    return f"{_tests(tests)} {short_names(tests)}, {as_before}, {verb} with this one's code alone"
+
+
 def needed(files: Sequence[str]) -> str:
     words = "changed, and without that the verify command is red"
     return f"{some(files, _MOST)} {words}: is it what is asked for, or what is expected?"
@@ -147,6 +154,14 @@ def expects_otherwise(test: str, was: str, now: str) -> str:
     if now:
         values.append(f"the new test with the old code: {now}")
     return f"{told} ({'; '.join(values)})" if values else told
+
+
+def _it(tests: Sequence[str]) -> str:
+    return "it was" if len(tests) == 1 else "they were"
+
+
+def _them(tests: Sequence[str]) -> str:
+    return "it" if len(tests) == 1 else "them"
 
 
 def _tests(tests: Sequence[str]) -> str:

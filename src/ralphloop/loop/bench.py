@@ -7,13 +7,14 @@ command run, as a whole or for some of its tests.
 import secrets
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property
 
 import msgspec
 
 from ralphloop.core.model import CheckResult
-from ralphloop.core.own_work import PathChange
+from ralphloop.core.own_work import PathChange, PathEntry
+from ralphloop.core.proof import is_test_path
 from ralphloop.core.sides import Side
 from ralphloop.loop.exchanging import Impossible, OldSide, Stopped, StoryOnTrial
 from ralphloop.loop.whose import at_first_start, judge_of, place_changes, text_in
@@ -129,6 +130,36 @@ class Bench:
                 found[change.path] = told.encode("utf-8", "surrogateescape")
         return found
 
+    def first_tests(self) -> OldSide | None:
+        """The tests as they were when the run first started, where other stories changed them.
+
+        None where nobody did.  What a story added stays, but for what a runner obeys unasked.
+        """
+        story = self.story
+        measure = story.place.measure
+
+        def is_wanted(path: str, change: PathChange) -> bool:
+            is_old_test = change.before is not None and is_test_path(path)
+            return is_old_test or self._is_obeyed(path, change)
+
+        first = at_first_start(story.run, measure, story.start.tree, is_wanted)
+        if not first:
+            return None
+        return self._as_at_first(first, {change.path for change in self.sides.held_back})
+
+    def _as_at_first(self, first: Mapping[str, PathEntry | None], held: Set[str]) -> OldSide:
+        """These paths as they were when the run first started, the held ones as the story found
+        them; examples in docstrings go along."""
+        story = self.story
+        measure = story.place.measure
+        tree = measure.with_entries(story.start.tree, first) if first else story.start.tree
+        texts = {one.path: one.old_tests for one in self.sides.mixed}
+        if texts:
+            tree = measure.with_texts(tree, texts)
+        wanted = held | first.keys() | texts.keys()
+        changes = [it for it in measure.changes(tree, story.end.tree) if it.path in wanted]
+        return OldSide(changes=tuple(changes), tree=tree)
+
     def old_judges(self, more: Sequence[Change] = ()) -> OldSide:
         """Every file that judges and was there, as it was when the run first started.
 
@@ -146,13 +177,7 @@ class Bench:
 
         first = at_first_start(story.run, measure, story.start.tree, is_wanted)
         first = {path: entry for path, entry in first.items() if self._is_a_persons(path)}
-        tree = measure.with_entries(story.start.tree, first) if first else story.start.tree
-        texts = {one.path: one.old_tests for one in self.sides.mixed}
-        if texts:
-            tree = measure.with_texts(tree, texts)
-        wanted = held | first.keys() | texts.keys()
-        changes = [it for it in measure.changes(tree, story.end.tree) if it.path in wanted]
-        return OldSide(changes=tuple(changes), tree=tree)
+        return self._as_at_first(first, held)
 
     def _is_obeyed(self, path: str, change: PathChange) -> bool:
         """Whether some runner obeys what others changed before this story, unasked."""

@@ -5,6 +5,7 @@ beside the story's own, within the time there is.
 """
 
 import time
+from pathlib import PurePosixPath
 
 import msgspec
 
@@ -170,6 +171,8 @@ class _CheckOnTrial:
             return await self._crosswise(self.bench.found, before, now.report, crossed)
         except Impossible as why:
             crossed.untried = (f"not tried: {why}",) if str(why) else ()
+            # What mutants show is half of it, where nobody knows what the old tests say.
+            crossed.is_unjudged = sides.had_tests and crossed.old_tests is None
             return crossed
 
     async def _crosswise(
@@ -198,7 +201,8 @@ class _CheckOnTrial:
         """
         bench = self.bench
         root = bench.story.place.root
-        ours = canary(found, before.passed, root)
+        modules = {_module_of(change.path) for change in bench.sides.code}
+        ours = canary(found, before.passed, root, modules)
         if ours is None:
             return
         beside = bench.sides.files(old=False) if bench.left_s > bench.took_s else []
@@ -309,6 +313,12 @@ class _CheckOnTrial:
     ) -> TestReport | None:
         result = await self.bench.run_tests(files, names)
         return result.report if result else None
+
+
+def _module_of(path: str) -> str:
+    """What a file is imported as, without the packages around it."""
+    found = PurePosixPath(path)
+    return found.parent.name if found.stem == "__init__" else found.stem
 
 
 def _only_reaching(report: TestReport) -> TestReport:

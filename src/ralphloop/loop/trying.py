@@ -16,6 +16,7 @@ from ralphloop.loop.before import comparable, results_before
 from ralphloop.loop.begin import Round
 from ralphloop.loop.bench import Bench
 from ralphloop.loop.crosswise import try_check
+from ralphloop.loop.earlier import try_first_tests
 from ralphloop.loop.exchanging import Disturbed, Stopped, StoryOnTrial
 from ralphloop.loop.missing import absence_in, peeking_in
 from ralphloop.loop.mutating import find_answers, try_mutants
@@ -68,6 +69,7 @@ async def _join_parts(story: StoryOnTrial, evidence: Evidence) -> Trial:
         if not mutation.literal and not is_sure:
             mutation = await try_mutants(bench, was.report)
         found = absence.without_proof(found, mutation)
+        found = found.joined(await try_first_tests(bench))
         beside = Trial(mutation=mutation, peeking=peeking_in(bench))
         trial = trial.joined(found).joined(beside)
     return trial.joined(await try_verify(story, evidence, is_proven=_is_proven(trial)))

@@ -16,7 +16,7 @@ import re
 import secrets
 import string
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -157,9 +157,15 @@ class PlacedTest(Value, kw_only=True):
         return Canary.ABSENT
 
 
-def canary(found: FoundRunner, tests: Iterable[str], root: Path) -> PlacedTest | None:
-    """A canary beside one of these tests; None where the runner has none, or nowhere to put it."""
+def canary(
+    found: FoundRunner, tests: Iterable[str], root: Path, modules: Set[str] = frozenset()
+) -> PlacedTest | None:
+    """A canary beside one of these tests; None where the runner has none, or nowhere to put it.
+
+    It imports what that test does, and modules of these names as any of the tests import them.
+    """
     runner = found.runner
+    tests = list(tests)
     home = _home(found, tests, root)
     if not runner.canary or home is None:
         return None
@@ -178,7 +184,8 @@ def canary(found: FoundRunner, tests: Iterable[str], root: Path) -> PlacedTest |
     words = {
         "name": name,
         "package": package[1] if package else "main",
-        "imports": "\n".join(_imports(text, suffix, root)),
+        "imports": "\n".join((*_imports(text, suffix, root), *_of_modules(tests, modules, root))),
+        "root": json.dumps(os.path.realpath(root)),
     }
     return PlacedTest(
         path=str(home.with_name(f"{own}.{suffix}")),
@@ -208,6 +215,7 @@ def _home(found: FoundRunner, tests: Iterable[str], root: Path) -> PurePosixPath
     return PurePosixPath(min(homes, key=lambda home: (home.count("/"), home))) if homes else None
 
 
+_MOST_READ = 100  # files of tests
 _RELATIVE = re.compile(r"""(?:from|require\(|import\(|import)\s*["'](\.{1,2}/[^"'\n]{1,200})["']""")
 
 
@@ -217,22 +225,43 @@ def _imports(text: str, suffix: str, root: Path) -> Iterator[str]:
         for name in list(dict.fromkeys(_RELATIVE.findall(text)))[:5]:
             yield f"  try {{ await import({json.dumps(name)}); }} catch {{}}"
         return
-    names: dict[str, None] = {}
-    with suppress(SyntaxError, ValueError, RecursionError):
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Import):
-                names |= dict.fromkeys(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                names[node.module or ""] = None
     places = (root, root / "src", root / "lib")
     ours = list[str]()
-    for name in filter(None, names):
+    for name in _imported(text):
         top = name.partition(".")[0]
         if any((it / top).is_dir() or (it / f"{top}.py").is_file() for it in places):
             ours.append(name)
-    for name in ours[:5]:
-        # Whatever breaks the import is for the tests of the project to say, not for the canary.
-        yield f"try:\n    import {name}\nexcept Exception:\n    pass"
+    yield from (_tried(name) for name in ours[:5])
+
+
+def _tried(module: str) -> str:
+    """An import whose breaking is for the tests of the project to say, not for the canary."""
+    return f"try:\n    import {module}\nexcept Exception:\n    pass"
+
+
+def _imported(text: str) -> Iterator[str]:
+    """The modules that a text of Python imports."""
+    with suppress(SyntaxError, ValueError, RecursionError):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                yield node.module
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _of_modules(tests: Iterable[str], modules: Set[str], root: Path) -> Iterator[str]:
+    """Imports of the modules of these names, written as tests write them."""
+    if not modules:
+        return
+    names: dict[str, None] = {}
+    files = [name for name in dict.fromkeys(file_of(test) for test in tests) if name]
+    for file in files[:_MOST_READ]:
+        if file.endswith(".py"):
+            with suppress(OSError):
+                text = (root / file).read_bytes()[: 1 << 20].decode("utf-8", "replace")
+                names |= dict.fromkeys(_imported(text))
+    yield from (_tried(name) for name in names if not modules.isdisjoint(name.split(".")))
 
 
 @contextmanager
