@@ -102,6 +102,17 @@ class TriedMutant(Value, kw_only=True):
     why: str = ""  # it was not tried
 
 
+class AlwaysSays(Value, kw_only=True):
+    """A function that could say the same to whatever its tests ask, and none would notice."""
+
+    piece: int
+    answer: bool
+
+    @property
+    def words(self) -> str:
+        return f"always says {'yes' if self.answer else 'no'}"
+
+
 class NamedResults(Protocol):
     """What is known of a run by the names of its tests."""
 
@@ -159,6 +170,7 @@ class Mutation(Value, kw_only=True):
     too_many: int = 0  # functions that came with it and were not tried, because there are so many
     is_cut: bool = False  # some were not tried though a test runs them, or nobody knows
     literal: tuple[str, ...] = ()  # functions that hand out the answers of their own tests
+    soft: tuple[str, ...] = ()  # what agrees with whatever it is compared with, in words
     lines: int = 0  # that the story changed and that do something
     unwatched: tuple[str, ...] = ()  # those of them that no test watches, as path:line
     starts: int = 0  # of a runner
@@ -172,7 +184,7 @@ class Mutation(Value, kw_only=True):
     @property
     def is_proof(self) -> bool:
         """One piece is watched, and no function of the story is run in vain by its own tests."""
-        is_doubtful = bool(self.literal or self.in_vain or self.too_many)
+        is_doubtful = bool(self.literal or self.soft or self.in_vain or self.too_many)
         return bool(self.watched) and not is_doubtful
 
     @property
@@ -214,6 +226,7 @@ class Mutation(Value, kw_only=True):
         return msgspec.structs.replace(
             best,
             literal=self.literal or other.literal,
+            soft=tuple(dict.fromkeys((*self.soft, *other.soft))),
             untried=tuple(dict.fromkeys((*self.untried, *other.untried))),
             too_many=max(self.too_many, other.too_many),
             is_cut=self.is_cut or other.is_cut,
@@ -227,6 +240,7 @@ def concluded_from(
     reach: Reach,
     tried: Iterable[TriedMutant],
     own_tests: frozenset[str] = frozenset(),
+    always: Sequence[AlwaysSays] = (),
 ) -> Mutation:
     """What came out of it all; `own_tests` came with the story."""
     by_piece: dict[int, list[TriedMutant]] = {}
@@ -237,8 +251,14 @@ def concluded_from(
     untried = list[str]()
     is_cut = False
     is_work_unrun = _is_work_unrun(pieces, by_piece)
+    one_sided = {one.piece: one.words for one in always}
     for number, piece in enumerate(pieces):
         came = by_piece.get(number, [])
+        if words := one_sided.get(number):
+            survivors.append(
+                Survivor(name=piece.name, place=piece.place, what=words, is_own=True)
+            )
+            continue
         if proof := next(_proofs(piece, reach, came), None):
             if is_work_unrun and piece.is_added and not piece.is_function:
                 continue

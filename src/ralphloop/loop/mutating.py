@@ -6,6 +6,7 @@ to the change run first, all of them only where those prove nothing and there is
 story is a table of answers that its own tests repeat is asked of every story: that costs nothing.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
@@ -43,6 +44,7 @@ from ralphloop.repo.judges import is_source
 from ralphloop.repo.mutant_runs import MutantJob, MutantRun, can_be_mutated, run_mutants
 from ralphloop.repo.named import file_of
 from ralphloop.repo.snapshot import Change
+from ralphloop.text.definitions import added_lines, words_of
 from ralphloop.text.renames import stands_in
 
 _SHARE = 1.5  # of the check's own time, for all mutants of a story
@@ -56,6 +58,7 @@ _LEAST_OF_STARTS_S = 15.0
 _MOST_STARTS = 8
 _LARGEST_FILE = 400_000
 _PYTHON = ".py"
+_COMPARING = re.compile(r"__(?:eq|ne|lt|le|gt|ge|contains|cmp)__|\bANY\b|total_ordering")
 _BESIDE = frozenset("examples example fuzz benches bench benchmarks docs scripts".split())
 
 
@@ -73,8 +76,19 @@ class StoryTexts(Value, kw_only=True):
         return tuple(text for text in self.code if is_source(text.path))
 
     @property
+    def compares(self) -> bool:
+        """Whether the change may say how something is compared with something else."""
+        return any(_COMPARING.search(new_text_of(text)) for text in self.code)
+
+    @property
     def is_python(self) -> bool:
         return bool(self.sources) and all(it.path.endswith(_PYTHON) for it in self.sources)
+
+
+def new_text_of(text: ChangedText) -> str:
+    """The lines of a file that are in it now and were not before."""
+    old = None if text.old is None else text.old.decode("utf-8", "replace")
+    return added_lines(old, text.new.decode("utf-8", "replace"))
 
 
 def find_answers(bench: Bench) -> Mutation:
@@ -249,6 +263,8 @@ class _OnTrial:
             only=tuple(only) if only is not None else None,
             seconds=seconds,
             details_s=max(_LEAST_OF_DETAILS_S, _SHARE_OF_DETAILS * bench.now.duration_s),
+            compares=self.texts.compares,
+            asked=self._asked(),
         )
 
         def carry_out(gone: Callable[[], bool]) -> MutantRun | None:
@@ -259,7 +275,14 @@ class _OnTrial:
             raise Stopped
         if ran.trouble:
             return Mutation(untried=(f"no mutants were tried: {ran.trouble}",), is_cut=True)
-        return concluded_from(pieces, ran.reach, ran.tried, self.own_tests)
+        mutation = concluded_from(pieces, ran.reach, ran.tried, self.own_tests, ran.always)
+        return msgspec.structs.replace(mutation, soft=ran.soft)
+
+    def _asked(self) -> frozenset[str]:
+        """The names in the story's tests that are nobody's own business."""
+        texts = (text.new.decode("utf-8", "replace") for text in self.texts.tests)
+        words = frozenset(word for text in texts for word in words_of(text))
+        return frozenset(word for word in words if not word.startswith("_"))
 
 
 class _InFiles:

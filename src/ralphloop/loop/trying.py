@@ -19,7 +19,7 @@ from ralphloop.loop.crosswise import try_check
 from ralphloop.loop.earlier import try_first_tests
 from ralphloop.loop.exchanging import Disturbed, Stopped, StoryOnTrial
 from ralphloop.loop.missing import absence_in, peeking_in
-from ralphloop.loop.mutating import find_answers, try_mutants
+from ralphloop.loop.mutating import find_answers, texts_of, try_mutants
 from ralphloop.loop.run import Run
 from ralphloop.loop.verifying import try_verify
 from ralphloop.loop.workspace import Workspace
@@ -66,6 +66,7 @@ async def _join_parts(story: StoryOnTrial, evidence: Evidence) -> Trial:
         mutation = find_answers(bench)
         absence = absence_in(bench, was.report, found)
         is_sure = is_proven_by_behaviour(trial.joined(found)) and not absence.may_be_all
+        is_sure = is_sure and not texts_of(bench).compares
         if not mutation.literal and not is_sure:
             mutation = await try_mutants(bench, was.report)
         found = absence.without_proof(found, mutation)

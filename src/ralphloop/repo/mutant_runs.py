@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from ralphloop.core.model import Value
-from ralphloop.core.mutation import Came, ChangedPiece, Edit, Reach, TriedMutant
+from ralphloop.core.mutation import AlwaysSays, Came, ChangedPiece, Edit, Reach, TriedMutant
 from ralphloop.proof.python import BEND, EACH
 from ralphloop.repo.checks import Check, run_confined
 from ralphloop.repo.runners import FoundRunner
@@ -35,6 +35,8 @@ class MutantJob(Value, kw_only=True):
     only: tuple[str, ...] | None = None  # files whose tests run at all; None: all
     seconds: float = 60.0  # for everything
     details_s: float = 10.0  # for what tells lines apart and decides nothing
+    compares: bool = False  # the change may say how something is compared: every result is looked at
+    asked: frozenset[str] = frozenset()  # names of functions that the story's own tests say
 
 
 class MutantRun(Value, kw_only=True):
@@ -42,6 +44,8 @@ class MutantRun(Value, kw_only=True):
 
     reach: Reach = Reach()
     tried: tuple[TriedMutant, ...] = ()
+    soft: tuple[str, ...] = ()  # what agrees with whatever it is compared with, in words
+    always: tuple[AlwaysSays, ...] = ()
     trouble: str = ""  # why nothing was found out
     is_whole: bool = False  # it came to its end
     took_s: float = 0.0
@@ -72,7 +76,8 @@ def run_mutants(
             "details_s": job.details_s,
             "first": job.first,
             "only": job.only,
-            "pieces": [_told(piece) for piece in job.pieces],
+            "compares": job.compares,
+            "pieces": [_told(piece, job.asked) for piece in job.pieces],
         }
         Path(scratch, "job.json").write_text(json.dumps(told), encoding="utf-8")
         ended = run_confined(
@@ -105,7 +110,7 @@ def _environment(found: FoundRunner, root: Path, scratch: str) -> dict[str, str]
     return env
 
 
-def _told(piece: ChangedPiece) -> Mapping[str, object]:
+def _told(piece: ChangedPiece, asked: frozenset[str]) -> Mapping[str, object]:
     mutants = [
         {
             "operator": str(mutant.operator),
@@ -121,6 +126,7 @@ def _told(piece: ChangedPiece) -> Mapping[str, object]:
         "is_function": piece.is_function,
         "returns": piece.returns,
         "is_added": piece.is_added and piece.is_function,
+        "is_asked": piece.is_added and piece.name.removesuffix("()").rpartition(".")[2] in asked,
         "mutants": mutants,
         "probes": [
             {"line": probe.line, "edits": [_span(edit) for edit in probe.edits]}
@@ -139,6 +145,8 @@ def _read(out: Path, said: str) -> MutantRun:
     tests: dict[str, tuple[int, ...]] = {}
     lines: dict[str, tuple[int, ...]] = {}
     tried = list[TriedMutant]()
+    soft = list[str]()
+    always = list[AlwaysSays]()
     trouble = ""
     is_whole = False
     for line in _written(out):
@@ -154,6 +162,11 @@ def _read(out: Path, said: str) -> MutantRun:
                 lines[str(rest[0])] = msgspec.convert(rest[1], tuple[int, ...])
             elif what == "came":
                 tried.append(_came(rest))
+            elif what == "soft":
+                soft += msgspec.convert(rest[0], tuple[str, ...])
+            elif what == "always":
+                piece, answer = msgspec.convert(rest, tuple[int, bool])
+                always.append(AlwaysSays(piece=piece, answer=answer))
             elif what == "trouble":
                 trouble = str(rest[0])
             elif what == "end":
@@ -163,7 +176,14 @@ def _read(out: Path, said: str) -> MutantRun:
         last = f" ({words[-1][:_LONGEST_WORDS]})" if words else ""
         trouble = f"the tests could not be run for it{last}"
     reach = Reach(tests=tests, lines=lines, names=names)
-    return MutantRun(reach=reach, tried=tuple(tried), trouble=trouble, is_whole=is_whole)
+    return MutantRun(
+        reach=reach,
+        tried=tuple(tried),
+        soft=tuple(dict.fromkeys(soft)),
+        always=tuple(always),
+        trouble=trouble,
+        is_whole=is_whole,
+    )
 
 
 def _came(told: Sequence[object]) -> TriedMutant:

@@ -17,6 +17,9 @@ _NUMBERS = ("Decimal", "Fraction", "ndarray", "Series", "float64", "int64")
 
 count = [0]  # values that were altered
 nothings = [0]  # the same of what was None
+truths = [0]  # and of what was true or false
+always = [None]  # what truth values are instead, whatever they were; nothing else is altered then
+soft = set()  # what agrees with whatever it is compared with, in words
 listeners = []  # called after each of them
 
 
@@ -26,17 +29,25 @@ class _Kept(Exception):
 
 def bend(value):
     """The value altered, or the same where it cannot be."""
+    if always[0] is not None:
+        if type(value) is not bool:
+            return value
+        _tell_listeners(count)
+        return always[0]
     try:
         other = _altered(value, _DEEPEST)
     except Exception:  # whatever a foreign object does when it is copied
         return value
-    if value is None:
-        nothings[0] += 1
-    else:
-        count[0] += 1
+    if type(value) is bool:
+        truths[0] += 1
+    _tell_listeners(nothings if value is None else count)
+    return other
+
+
+def _tell_listeners(counter):
+    counter[0] += 1
     for listener in listeners:
         listener()
-    return other
 
 
 def each(values):
@@ -45,8 +56,41 @@ def each(values):
         yield bend(value)
 
 
+_SOME = ((918273645, 918273646), ("one ralph", "another ralph"), (object(), object()))
+
+
+def _look_whether_soft(value, kind):
+    """Keep in mind what is equal to anything, holds anything, or is smaller and larger at once."""
+    questions = (
+        ("is equal to whatever it is compared with", _is_equal_to_all),
+        ("is smaller and larger than what it is compared with", _is_on_both_sides),
+        ("says that it holds whatever it is asked for", _holds_all),
+    )
+    for words, ask in questions:
+        try:
+            if ask(value, kind):
+                soft.add(kind.__name__ + " " + words)
+        except Exception:  # most objects cannot be compared with everything
+            continue
+
+
+def _is_equal_to_all(value, _kind):
+    return any((value == one) is True and (value == other) is True for one, other in _SOME)
+
+
+def _is_on_both_sides(value, kind):
+    number = _SOME[0][0]
+    return kind.__lt__ is not object.__lt__ and (value < number) is (value > number) is True
+
+
+def _holds_all(value, kind):
+    return hasattr(kind, "__contains__") and all(pair[0] in value for pair in _SOME)
+
+
 def _altered(value, depth):
     kind = type(value)
+    if kind.__module__ != "builtins":
+        _look_whether_soft(value, kind)
     if kind is bool:
         return not value
     if value is None:

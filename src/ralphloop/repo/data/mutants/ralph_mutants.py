@@ -376,6 +376,7 @@ class MutantWork:
             texts = {path: text.encode("utf-8") for path, text in question["texts"].items()}
             self.loading.texts = texts
             self.ends = question["ends"]
+            bending.always[0] = question["always"]
             self.until = time.monotonic() + question["seconds"]
             return question, told
         for path, source in self.sources.items():
@@ -429,6 +430,7 @@ class MutantWork:
             for index, mutant in enumerate(piece["mutants"]):
                 tries.append((mutant["is_detail"], number, index))
         self.noticed = set()
+        self.looked_at = set()  # pieces whose results were seen
         self.void = set()
         tries.sort(key=self._order)
         later = []
@@ -452,10 +454,23 @@ class MutantWork:
                 ended = self._tried(number, index)
             test = self.runner.told(ended.test) if ended.test else ""
             self._write(["came", number, index, ended.how, test, ended.said, ended.why])
+            if ended.soft:
+                self._write(["soft", sorted(ended.soft)])
             if ended.how == "noticed":
                 self.noticed.add(number)
+                self._ask_for_both(number, index, ended)
             elif ended.how == "void":
                 self.void.add(number)
+
+    def _ask_for_both(self, number, index, noticed):
+        """Of what says yes or no, and what tests ask by its name: do they ask for both?"""
+        piece = self.job["pieces"][number]
+        if not (noticed.is_truth and piece["is_asked"]) or piece["mutants"][index]["is_detail"]:
+            return
+        for answer in (True, False):
+            ended = self._tried(number, index, always=answer)
+            if ended.how == "survived":
+                self._write(["always", number, answer])
 
     def _is_wanted(self, number, index):
         """One that is noticed is enough; doing nothing is one only where there is no result."""
@@ -463,6 +478,8 @@ class MutantWork:
         mutant = piece["mutants"][index]
         if mutant["is_detail"]:
             return True
+        if number in self.noticed and self.job["compares"] and mutant["is_valued"]:
+            return number not in self.looked_at
         is_moot = mutant["operator"] == "empty" and piece["returns"] and number not in self.void
         return number not in self.noticed and not is_moot
 
@@ -520,10 +537,15 @@ class MutantWork:
         for place, tests in places.items():
             self._write(["line", place, sorted(tests)[:_MOST_ROWS]])
 
-    def _tried(self, number, index):
-        """How one mutant ended; noticed only if it is noticed twice, by a test that is steady."""
+    def _tried(self, number, index, always=None):
+        """How one mutant ended; noticed only if it is noticed twice, by a test that is steady.
+
+        With `always`, truth values are that, and nothing else is different.
+        """
         piece = self.job["pieces"][number]
         mutant = piece["mutants"][index]
+        if mutant["is_valued"]:
+            self.looked_at.add(number)
         path = self.path_of(piece)
         if path in self.unwatched:
             return Ended("untried", why=self.unwatched[path])
@@ -540,12 +562,12 @@ class MutantWork:
         tests = self._in_order(self._beside() if is_loaded else reaching)
         ways = [self._as_loaded] if is_loaded else [self._exchanged, self._as_loaded]
         for way in ways:
-            ended = judged(way(tests, path, text, number), mutant)
+            ended = judged(way(tests, path, text, number, always), mutant)
             if ended.how == "unchanged":
                 continue
             if is_unseen and ended.how in ("survived", "untried"):
                 return Ended("untried", why="no test runs it")
-            if ended.how == "noticed" and not mutant["is_detail"]:
+            if ended.how == "noticed" and not mutant["is_detail"] and always is None:
                 second = judged(way([ended.test], path, text, number), mutant)
                 if second.how != "noticed" or not self._passes(ended.test):
                     return Ended("untried", why="its tests do not do the same twice")
@@ -573,10 +595,11 @@ class MutantWork:
         """How long these tests may compute themselves, without what they wait for."""
         return 3 * sum(self.took[test] for test in tests) + _LEAST_BUSY_S
 
-    def _exchanged(self, tests, path, text, number):
+    def _exchanged(self, tests, path, text, number, always=None):
         """The code of living functions exchanged, here and in programs that are started."""
 
         def exchange():
+            bending.always[0] = always
             self.programs.tell({path: text.decode("utf-8")})
             living = self.living.exchange(path, self.sources[path], text)
             return living or number in self.outside
@@ -584,7 +607,7 @@ class MutantWork:
         deadline = time.monotonic() + self._seconds(tests)
         return self._forked(self.runner, tests, deadline, before=exchange)
 
-    def _as_loaded(self, tests, path, text, _number):
+    def _as_loaded(self, tests, path, text, _number, always=None):
         """The file loaded with this text, by a process that has loaded nothing yet."""
         seconds = self._seconds(tests) + _LOADING_S
         question = {
@@ -593,6 +616,7 @@ class MutantWork:
             "ends": {test: self.ends[test] for test in tests},
             "seconds": seconds,
             "busy_s": self._busy_seconds(tests),
+            "always": always,
         }
         return self.early.ask(question, time.monotonic() + seconds)
 
@@ -627,6 +651,8 @@ class MutantWork:
         self.seen = {}
         bending.count[0] = 0
         bending.nothings[0] = 0
+        bending.truths[0] = 0
+        bending.soft.clear()
         busy_s = 0.0 if probing else self._busy_seconds(tests)
         runner.run(tests, Telling(self, writing, stop=not probing, busy_s=busy_s))
         if probing:
@@ -646,18 +672,22 @@ class Ended:
         self.test = test
         self.said = said
         self.why = why
+        self.is_truth = False  # what was altered was true or false
+        self.soft = set()
 
 
 def judged(lines, mutant):
     """How a mutant ended, by what its process told."""
     found = MutantAnswer(mutant)
+    ended = None
     for line in lines:
-        if line is None:
-            return found.late()
-        ended = found.heard(line[0], line[1:])
+        ended = found.late() if line is None else found.heard(line[0], line[1:])
         if ended is not None:
-            return ended
-    return found.over()
+            break
+    ended = ended or found.over()
+    ended.is_truth = found.is_truth
+    ended.soft = found.soft
+    return ended
 
 
 class MutantAnswer:
@@ -670,6 +700,8 @@ class MutantAnswer:
         self.passed = 0
         self.has_bent = False
         self.is_void = False
+        self.is_truth = False
+        self.soft = set()
 
     def heard(self, what, rest):
         if what == "unchanged":
@@ -681,8 +713,11 @@ class MutantAnswer:
             self.running = ""
         elif what == "bent":
             self.has_bent = True
+            self.is_truth = rest[0]
         elif what == "void":
             self.is_void = True
+        elif what == "soft":
+            self.soft.add(rest[0])
         elif what == "failed":
             self.running = ""
             name, kind, said = rest
@@ -729,6 +764,7 @@ class Telling:
         self.is_over = False
         self.has_bent = False
         self.is_void = False
+        self.soft = set()
         self.began = 0.0
         self.failed = False
 
@@ -767,9 +803,12 @@ class Telling:
 
     def bent(self):
         self._hear()
+        for words in sorted(bending.soft - self.soft):
+            self.soft.add(words)
+            _say(self.number, ["soft", words])
         if bending.count[0] and not self.has_bent:
             self.has_bent = True
-            _say(self.number, ["bent"])
+            _say(self.number, ["bent", bending.truths[0] == bending.count[0]])
         if bending.nothings[0] and not self.is_void:
             self.is_void = True
             _say(self.number, ["void"])
@@ -783,6 +822,8 @@ class Telling:
                 self.work.seen.setdefault(number, set()).add(at)
             elif what == "bent":
                 bending.count[0] += 1
+            elif what == "soft":
+                bending.soft.add(rest[0])
             elif what == "void":
                 bending.nothings[0] += 1
 

@@ -153,6 +153,7 @@ class ProgramTeller:
         self.path = path
         self.phase = os.environ.get(PHASE, "call")
         self.seen = set()
+        self.soft = set()
 
     def ran(self, number):
         if number not in self.seen:
@@ -161,6 +162,9 @@ class ProgramTeller:
 
     def bent(self):
         """Called after every value that was altered; the first of each kind is told."""
+        for words in sorted(bending.soft - self.soft):
+            self.soft.add(words)
+            self._say(["soft", words])
         if bending.count[0] == 1:
             self._say(["bent"])
         if bending.nothings[0] == 1:
