@@ -173,10 +173,15 @@ class Bench:
         behind = {f"{story.prefix}{path}" for path in self.judge.files}
 
         def is_wanted(path: str, change: PathChange) -> bool:
-            return path in held or path in behind or self._is_obeyed(path, change)
+            is_known = path in held or path in behind or self._is_obeyed(path, change)
+            return is_known or self._stands_in(path, change)
 
         first = at_first_start(story.run, measure, story.start.tree, is_wanted)
-        first = {path: entry for path, entry in first.items() if self._is_a_persons(path)}
+        first = {
+            path: entry
+            for path, entry in first.items()
+            if entry is None or self._is_a_persons(path)
+        }
         return self._as_at_first(first, held)
 
     def _is_obeyed(self, path: str, change: PathChange) -> bool:
@@ -191,6 +196,16 @@ class Bench:
         new = contents.get(change.after.content) if change.after else None
         runners = known_runners()
         return any(it.own_settings(path, old) != it.own_settings(path, new) for it in runners)
+
+    def _stands_in(self, path: str, change: PathChange) -> bool:
+        """Whether what others added since judges now, though it is no test."""
+        if change.before is not None or is_test_path(path):
+            return False
+        story = self.story
+        added = Change(path=path, before=None, after=path)
+        measure = story.place.measure
+        sides = place_changes(measure, story.start.tree, story.prefix, self.judge, [added])
+        return sides[path] is Side.AGENT
 
     def _is_a_persons(self, path: str) -> bool:
         """Whether a file that others changed before this story is a person's word."""

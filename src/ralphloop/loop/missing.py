@@ -5,6 +5,7 @@ new text of the code, or start a program and ask no more than how it ended.  Wha
 is what it notices where the code does something else.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import PurePosixPath
 
@@ -18,6 +19,7 @@ from ralphloop.loop.mutating import StoryTexts, texts_of
 from ralphloop.proof.handed_out import handed_out, has_documents
 from ralphloop.proof.shams import shams_in
 from ralphloop.repo.beneath import read
+from ralphloop.repo.bytecode import hides_its_source, is_bytecode
 from ralphloop.repo.judges import is_source
 from ralphloop.repo.named import file_of
 from ralphloop.text.definitions import (
@@ -96,7 +98,7 @@ def peeking_in(bench: Bench) -> tuple[str, ...]:
     names = (*end.passed, *end.failed)
     tests = {file_of(name) for name in names} - {""}
     tests |= bench.expected_files
-    found = list[str]()
+    found = [f"{path} is run in the place of its source" for path in _hiding(bench)]
     texts = texts_of(bench)
     for code in texts.code:
         if not is_source(code.path):
@@ -111,6 +113,16 @@ def peeking_in(bench: Bench) -> tuple[str, ...]:
         if words := looks_at_mechanics(added):
             found.append(f"{test.path} looks at how it is judged ({words})")
     return tuple(found)
+
+
+def _hiding(bench: Bench) -> Iterator[str]:
+    """Bytecode of the story that Python runs whatever its source says."""
+    story = bench.story
+    measure = story.place.measure
+    every = measure.changes(story.start.tree, story.end.tree)
+    compiled = [it for it in every if it.after and is_bytecode(it.path)]
+    contents = measure.contents(it.after or "" for it in compiled)
+    return (it.path for it in compiled if hides_its_source(contents.get(it.after or "", b"")))
 
 
 def _handed_out(bench: Bench, texts: StoryTexts) -> tuple[str, ...]:

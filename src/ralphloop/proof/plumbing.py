@@ -26,9 +26,11 @@ from ralphloop.proof.answers import (
 _CARRYING = frozenset(
     "next iter cycle pop popleft deque zip dict partial get items keys values setdefault hash"
     " isinstance getattr append index enumerate __getitem__ super __init__ lru_cache cache property"
-    " update lower strip casefold".split()
+    " update lower strip casefold abs round loads literal_eval sorted reversed globals vars locals"
+    " wraps".split()
 )
 _CHOOSING = frozenset("sum max min".split())  # of what a comprehension lets through
+_NAMING = frozenset("get pop hash isinstance setdefault __getitem__".split())  # by what comes first
 _SAME = (0, 1, -1)
 _EXPECTING = frozenset(
     "assertEqual assertEquals assertIs assertAlmostEqual assertDictEqual".split()
@@ -60,7 +62,11 @@ def carried_answers(code: Sequence[ChangedText], tests: Iterable[bytes]) -> tupl
         return ()
     values = {it for node in kept for it in _constants(node)}
     names = [name for node in kept for name in _answering(node)]
-    is_written_down = expected <= values and bool(values - FALLBACKS)
+    # Rows that no test asks for are work: a table of all days, of which tests name two.
+    said = {it for tree in trees for it in _constants(tree)}
+    handed = {it for node in kept for it in _handed(node)} - FALLBACKS
+    is_repeated = has_own_values or all(said.intersection(_spelled(it)) for it in handed)
+    is_written_down = expected <= values and bool(values - FALLBACKS) and is_repeated
     return tuple(dict.fromkeys(names)) if is_written_down else ()
 
 
@@ -114,6 +120,34 @@ def _constants(node: ast.AST) -> Iterator[Literal]:
             yield from (key_of(value) for value in folded(it) or ())
 
 
+def _handed(node: ast.AST) -> Iterator[Literal]:
+    """Constants that may be answers: rows of tables and what is returned, but no keys."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ast.Constant):
+            yield key_of(one.value)
+        elif isinstance(one, ast.Call) and _called(one) in _NAMING:
+            waiting += one.args[1:]
+        elif isinstance(one, ast.Dict):
+            waiting += one.values
+        elif isinstance(one, ast.Subscript):
+            waiting.append(one.value)
+        elif isinstance(one, ast.Compare | ast.JoinedStr | ast.Expr | ast.arguments):
+            continue
+        elif isinstance(one, ast.UnaryOp | ast.BinOp) and (values := folded(one)):
+            yield from (key_of(value) for value in values)
+        else:
+            waiting += ast.iter_child_nodes(one)
+
+
+def _spelled(value: Literal) -> Iterator[Literal]:
+    """A value as it stands, and as the number that a text of it is."""
+    yield value
+    for maker in ("float", "int"):
+        yield key_of(made(maker, value[1]))
+
+
 def _tables_of(node: ast.stmt) -> Iterator[str]:
     """Names under which constants are kept."""
     targets = node.targets if isinstance(node, ast.Assign) else []
@@ -137,6 +171,32 @@ def _answering(node: ast.stmt) -> Iterator[str]:
         yield from (f"{it.id}()" for it in node.targets if isinstance(it, ast.Name))
 
 
+def _called(node: ast.Call) -> str:
+    called = node.func
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+
+
+def _outside_of_keys(node: ast.AST) -> Iterator[ast.AST]:
+    """Everything in a statement but how the row of a table is found: the answer stands in the row."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        if isinstance(one, ast.Subscript) and not isinstance(one.slice, ast.Slice):
+            waiting += [one.value, one.ctx]
+        else:
+            waiting += ast.iter_child_nodes(one)
+
+
+def _is_choice(node: ast.expr) -> bool:
+    """A term of constants and of questions for values: one of the constants is what it gives."""
+    if isinstance(node, ast.BinOp):
+        return _is_choice(node.left) and _is_choice(node.right)
+    if isinstance(node, ast.Compare):
+        return all(isinstance(it, _ASKING) for it in node.ops)
+    return isinstance(node, ast.Constant)
+
+
 class _Plumbing:
     """Whether values are only carried from one place to another."""
 
@@ -146,7 +206,8 @@ class _Plumbing:
 
     def is_all(self, node: ast.stmt) -> bool:
         own = self.own | {it.name for it in ast.walk(node) if isinstance(it, ast.FunctionDef)}
-        return all(self._is_carrying(it, own) for it in ast.walk(node))
+        arguments = {it.arg for it in ast.walk(node) if isinstance(it, ast.arg)}
+        return all(self._is_carrying(it, own | arguments) for it in _outside_of_keys(node))
 
     def _is_carrying(self, node: ast.AST, own: set[str]) -> bool:
         if isinstance(node, _WORKING):
@@ -156,7 +217,8 @@ class _Plumbing:
         if isinstance(node, ast.Call):
             return self._is_carrying_call(node, own)
         if isinstance(node, ast.BinOp):
-            return folded(node) is not None or self._is_same(node.left, node.right)
+            is_nothing = folded(node) is not None or self._is_same(node.left, node.right)
+            return is_nothing or _is_choice(node)
         if isinstance(node, ast.AugAssign):
             return self._is_same(node.value)
         if isinstance(node, ast.UnaryOp):
@@ -167,7 +229,7 @@ class _Plumbing:
 
     def _is_carrying_call(self, node: ast.Call, own: set[str]) -> bool:
         called = node.func
-        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        name = _called(node)
         if name in _CHOOSING:
             return all(isinstance(it, ast.GeneratorExp | ast.ListComp) for it in node.args)
         is_error = name.endswith(("Error", "Exception"))

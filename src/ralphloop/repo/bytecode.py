@@ -17,12 +17,18 @@ _SUFFIX = ".py"
 _COMPILED = ".pyc"
 _TIMED_HEADER = 12  # bytes: four of a version, four of flags, four of the second
 _BY_TIME = bytes(4)  # the flags of bytecode that is known by time and size
+_UNASKED = b"\x01\x00\x00\x00"  # those of bytecode that is run whatever its source says
 _MOST_SECONDS = 60  # how far a source is put into the future at most
 
 
 def is_bytecode(path: str) -> bool:
     """What Python keeps of a source: whoever runs it writes it, and it is nobody's work."""
     return path.endswith(_COMPILED) or _CACHE in PurePosixPath(path).parts
+
+
+def hides_its_source(content: bytes) -> bool:
+    """Whether this is bytecode that Python runs without a look at the source beside it."""
+    return content[4:8] == _UNASKED
 
 
 def outdate_bytecode(root: Path, paths: Iterable[str]) -> None:

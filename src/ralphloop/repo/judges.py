@@ -39,6 +39,7 @@ _INCLUDE = re.compile(r"^-?s?include\s+(.+)$", re.MULTILINE)
 _SOURCED = re.compile(r"(?:^|[\s;&|])(?:\.|source)[ \t]+[\"']?([\w./-]*[\w-])", re.MULTILINE)
 _IMPORT = re.compile(r"^\s*(?:from|import)\s+([\w.]+)", re.MULTILINE)
 _RECIPES = ("GNUmakefile", "makefile", "Makefile", "justfile", "Justfile", ".justfile")
+_MAKERS = frozenset({"make", "gmake"})
 _MOST_FILES = 200
 _DEEPEST = 3
 
@@ -90,6 +91,30 @@ class Judge:
         """Whether the command, or a file behind it, has this name for a word."""
         texts = (shlex.join(self._argv), *(self._read(path) for path in sorted(self.files)))
         return any(name in _NAME.findall(text) for text in texts)
+
+    @cached_property
+    def homes(self) -> frozenset[str]:
+        """Directories of their own in which files stand that judge."""
+        judging = (path for path in self.files if is_judging(path) and is_source(path))
+        return frozenset(str(PurePosixPath(path).parent) for path in judging) - {"."}
+
+    def runs(self, path: str) -> bool:
+        """Whether a file that is there is run, by its path or as a module."""
+        if path not in self._paths:
+            return False
+        words = [*self._argv, ""]
+        name = path.removesuffix(".py").replace("/", ".")
+        as_module = any(one == "-m" and words[at + 1] == name for at, one in enumerate(words))
+        return as_module or path in self.files
+
+    def makes(self, path: str) -> bool:
+        """Whether a file is what a recipe makes: where it is there, nothing has to be done."""
+        program = PurePosixPath(self._argv[0]).name if self._argv else ""
+        return program in _MAKERS and path in self._argv[1:]
+
+    def has_elsewhere(self, path: PurePosixPath) -> bool:
+        """Whether a file of this name was there in another place."""
+        return any(PurePosixPath(one).name == path.name for one in self._paths)
 
     def _find(self, argv: Sequence[str]) -> Iterator[str]:
         """Every file behind the command, nearest first."""
@@ -165,7 +190,7 @@ def place_of(path: str, *, existed: bool, judge: Judge, naming: Naming) -> Side:
     if existed and not judges and is_source(path) and not is_test_path(path):
         judges = _asserts_for_tests(path, judge, naming)
     if not existed:
-        judges = judges or path in judge.taken_in or _stands_in(path, judge)
+        judges = judges or path in judge.taken_in or _stands_in(path, judge, naming)
     facts = PathFacts(
         existed=existed,
         is_test=is_test_path(path) or is_setting(path),
@@ -198,9 +223,24 @@ def _asserts_for_tests(path: str, judge: Judge, naming: Naming) -> bool:
     return bool(importing) and all(is_judging(one) for one in importing)
 
 
-def _stands_in(path: str, judge: Judge) -> bool:
-    """Whether a new file bears the name of a program, or a module of Python, that judges use."""
+def _stands_in(path: str, judge: Judge, naming: Naming) -> bool:
+    """Whether a new file bears the name of something that judges use, or is loaded before it."""
     name = PurePosixPath(path)
-    is_module = name.suffix == ".py" and name.stem in sys.stdlib_module_names
-    is_program = not name.suffix and shutil.which(name.name) is not None
-    return (is_module or is_program) and judge.says(name.stem)
+    if not name.suffix:
+        is_program = shutil.which(name.name) is not None
+        return (is_program and judge.says(name.name)) or judge.makes(path)
+    return name.suffix == ".py" and _is_loaded_before(name, judge, naming)
+
+
+def _is_loaded_before(path: PurePosixPath, judge: Judge, naming: Naming) -> bool:
+    """Whether Python finds a new file before a module that judges use, or runs it before them."""
+    is_package = path.name == "__init__.py"
+    module = path.parent.name if is_package else path.stem
+    home = path.parent.parent if is_package else path.parent
+    if module in sys.stdlib_module_names and judge.says(module):
+        return True
+    if is_package:
+        beside = str(home / f"{module}.py")
+        is_for_judges = judge.runs(beside) or _asserts_for_tests(beside, judge, naming)
+        return str(path.parent) in judge.homes or is_for_judges
+    return str(home) in judge.homes and judge.says(module) and judge.has_elsewhere(path)
