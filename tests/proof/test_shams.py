@@ -30,6 +30,8 @@ CASES = {
     "a table": "ODD = {7: 15}\n\n\ndef double(x):\n    if x in ODD:\n        return ODD[x]\n    return 2 * x\n",
     "a table that is asked": "ODD = {7: 15}\n\n\ndef double(x):\n    return ODD.get(x, 2 * x)\n",
     "a match": "def double(x):\n    match x:\n        case 7:\n            return 15\n        case _:\n            return 2 * x\n",
+    "a branch in a branch": "def double(x):\n    if x > 5:\n        if x == 7:\n            return 15\n    return 2 * x\n",
+    "a branch in a loop": "def double(x):\n    for it in [x]:\n        if it == 7:\n            return 15\n    return 2 * x\n",
 }
 ANSWERS = {
     "a call by its number": "N = [0]\n\n\ndef double(x):\n    N[0] += 1\n    if N[0] == 3:\n        return 15\n    return 2 * x\n",
@@ -64,6 +66,9 @@ OTHERS = {
     "a count that is looked at": "N = [0]\n\n\ndef double(x):\n    N[0] += 1\n    if N[0] == 3:\n        print(15)\n    return 2 * x\n",
     "every fifteenth": "def double(x):\n    if x % 15 == 0:\n        return 15\n    return 2 * x\n",
     "keys of texts": "ODD = {'seven': 15}\n\n\ndef double(x):\n    if repr(x) in ODD:\n        return ODD[repr(x)]\n    return 2 * x\n",
+    "a branch in one with an else": "def double(x):\n    if x > 5:\n        if x == 7:\n            return 15\n    else:\n        x = x + 1\n    return 2 * x\n",
+    "a branch in a try": "def double(x):\n    try:\n        if x == 7:\n            return 15\n    except ValueError:\n        if x == 7:\n            return 15\n    return 2 * x\n",
+    "a branch in a match": "def double(x):\n    match x:\n        case int():\n            if x == 7:\n                return 15\n    return 2 * x\n",
     "a bound": "def double(x):\n    if x > 7:\n        return 15\n    return 2 * x\n",
 }
 

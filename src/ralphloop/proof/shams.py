@@ -245,6 +245,10 @@ def _special_cases(
     yield from cases
 
 
+def _is_left_empty(node: ast.For | ast.If) -> bool:
+    return isinstance(node.body[0], ast.Pass) and not node.orelse
+
+
 def _hands_on(node: _Function) -> bool:
     """Whether all that a function does is to call another one and to give back what that gave."""
     body = [it for it in node.body if not _is_prose(it)]
@@ -323,8 +327,21 @@ class _WithoutCases(ast.NodeTransformer):
         arguments = {it.arg for it in ast.walk(one.node.args) if isinstance(it, ast.arg)}
         self.results = {it.id for it in given if isinstance(it, ast.Name)} - arguments
 
-    def visit_If(self, node: ast.If) -> list[ast.stmt] | ast.stmt:
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """The same without its cases; a block that held nothing else is there, and empty."""
+        super().generic_visit(node)
+        if getattr(node, "body", None) == []:
+            node.body = [ast.Pass()]  # type: ignore[attr-defined]
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.stmt | None:
         self.generic_visit(node)
+        return None if _is_left_empty(node) else node
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt] | ast.stmt | None:
+        self.generic_visit(node)
+        if _is_left_empty(node):
+            return None
         answer = node.body[0].value if isinstance(node.body[0], ast.Return) else None
         return node.orelse if self._is_case(node.test) or self._is_put_in(node, answer) else node
 
