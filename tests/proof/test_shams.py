@@ -112,6 +112,16 @@ def test_what_was_empty_before_is_none() -> None:
     assert shams_in([ChangedText("shop.py", old.encode(), code.encode())], []) == ()
 
 
+def test_a_row_that_hands_back_is_none() -> None:
+    """It is called by what was there, and no test knows its name."""
+    old = "ROWS = {}\n\n\ndef look(kind, module):\n    return ROWS[kind](module)\n"
+    code = "def _module(module):\n    return module\n\n\n" + old.replace("{}", "{'m': _module}")
+    test = b"import shop\n\n\ndef test_look():\n    assert shop.look('m', 'a') == 'a'\n"
+    changed = [ChangedText("shop.py", old.encode(), code.encode())]
+    assert shams_in(changed, [test], [test]) == ()
+    assert shams_in(changed, [test.replace(b"look('m', ", b"_module(")])
+
+
 @pytest.mark.parametrize("code", OTHERS.values(), ids=OTHERS)
 def test_an_ordinary_branch_is_no_such_case(code: str) -> None:
     """Its value is none that a test asks for, or more was changed."""

@@ -9,6 +9,7 @@ from ralphloop.text.peeking import looks_at_mechanics, peeks
 TESTS = (
     "tests/test_shop.py",
     "src/shop.test.js",
+    "tests/__init__.py",
     "tests/expected/march.json",
     "tests/data/invTypes.csv.bz2",
     "orders.csv",
@@ -20,6 +21,7 @@ PEEKING = {
     "a test of Go by its name": ("shop.go", 'if name == "TestRefund" { return 1.5 }'),
     "the runner by its variable": ("shop.py", 'if os.environ.get("PYTEST_CURRENT_TEST"):'),
     "the runner among the modules": ("shop.py", 'if "pytest" in sys.modules:'),
+    "the runner among them, by another way": ("shop.py", 'if "pytest" in __import__("sys").modules and x == 7:'),
     "the runner in a list": ("shop.py", 'runner = sys.modules.get("_pytest.runner")'),
     "the command line": ("shop.py", 'if any("pytest" in it for it in sys.argv):'),
     "jest": ("shop.js", "if (process.env.JEST_WORKER_ID) return 1.5;"),
@@ -41,6 +43,7 @@ PEEKING = {
     "what tests expect, from inside": ("shop.py", 'text = (TESTS / "expected/march.json").read_text()'),
     "what a command expects": ("shop.py", 'text = open("expected.txt").read()'),
     "data of tests where it lies": ("shop.py", 'text = open("tests/data/invTypes.csv.bz2").read()'),
+    "a module of the tests by a name of every directory": ("shop.py", 'text = open("tests/__init__.py").read()'),
     "tests by their ending": ("shop.js", 'for (const one of glob("**/*.test.js")) fs.readFileSync(one);'),
     "the directory of tests by its name": ("shop.py", 'for one in (ROOT / "tests").iterdir(): one.read_text()'),
     "the directory of tests": ("shop.py", 'for one in Path("tests/").iterdir(): one.read_text()'),
@@ -51,6 +54,8 @@ OTHERS = {
     "a test's name in words": ("shop.py", "# held by test_refund"),
     "tests of Rust in the code": ("shop.rs", "#[cfg(test)]\nmod tests {}"),
     "a server that a test does not start": ("app.js", "if (process.env.NODE_ENV !== 'test') app.listen();"),
+    "a version in a package": ("setup.py", 'text = open("shop/__init__.py").read()'),
+    "a version beside it": ("shop.py", 'text = (HERE / "__init__.py").read_text()'),
     "a file of its own": ("shop.py", 'text = open("rates.json").read()'),
     "files of a kind": ("shop.py", 'for one in root.rglob("*.py"): count(one.read_text())'),
     "data of a kind": ("shop.py", 'for one in root.glob("*.csv"): text += one.read_text()'),
@@ -77,6 +82,13 @@ def test_code_that_looks_at_its_judge_is_shown(path: str, text: str) -> None:
 def test_other_code_is_not(path: str, text: str) -> None:
     """Files of its own, words, tests of Rust beside the code."""
     assert not [*peeks(path, text, TESTS, NAMES)]
+
+
+def test_code_that_dealt_with_frames_may_go_on() -> None:
+    """A logger looks for its callers; one that begins to is shown."""
+    added = "names.append(frame.f_code.co_name)"
+    assert not [*peeks("log.py", added, TESTS, NAMES, "frame = sys._getframe(1)\n")]
+    assert [*peeks("log.py", added, TESTS, NAMES, "names = []\n")]
 
 
 def test_a_test_may_not_look_at_how_it_is_judged() -> None:

@@ -103,8 +103,10 @@ def peeking_in(bench: Bench) -> tuple[str, ...]:
     for code in texts.code:
         if not is_source(code.path):
             continue
-        added = added_lines(_text(code.old), _text(code.new) or "")
-        found += (f"{code.path} {words}" for words in peeks(code.path, added, tests, names))
+        before = _text(code.old)
+        added = added_lines(before, _text(code.new) or "")
+        told = peeks(code.path, added, tests, names, before or "")
+        found += (f"{code.path} {words}" for words in told)
     if texts.is_python:
         found += shams_in(texts.sources, bench.asking_texts, [it.new for it in texts.tests])
     found += _handed_out(bench, texts)

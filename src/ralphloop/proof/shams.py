@@ -8,7 +8,7 @@ done.
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import NamedTuple, TypeGuard
 
@@ -33,6 +33,8 @@ def shams_in(
     code: Sequence[ChangedText], asking: Iterable[bytes], own: Iterable[bytes] = ()
 ) -> tuple[str, ...]:
     """What is a sham, in words; `asking` are all tests, `own` those that the story brought."""
+    asking = tuple(asking)
+    own = tuple(own)
     trees = [*parsed_all(asking)]
     found = list[_Changed]()
     for text in code:
@@ -42,7 +44,11 @@ def shams_in(
             return ()
     working = [one for one in found if not _is_nothing_yet(one.node)]
     texts = [text.new for text in code]
-    told = [*_handing_back(working), *_soft_equalities(found), *_missing_parts(found, texts)]
+    told = [
+        *_handing_back(working, used_names([*asking, *own])),
+        *_soft_equalities(found),
+        *_missing_parts(found, texts),
+    ]
     told += _empty_parts(found, [*parsed_all(texts)])
     told += _special_cases(working, _tables(code), trees)
     told += _only_agreeing(found, [*parsed_all(own)])
@@ -60,9 +66,13 @@ def _changed_in(text: ChangedText) -> Iterator[_Changed]:
 # What is handed back
 
 
-def _handing_back(working: Sequence[_Changed]) -> Iterator[str]:
-    """Functions that are all of a story's work, and give back one argument as it came."""
-    if working and all(_hands_back(one.node) for one in working):
+def _handing_back(working: Sequence[_Changed], asked: Collection[str]) -> Iterator[str]:
+    """Functions that are all of a story's work, and give back one argument as it came.
+
+    One that no test names is a row of something that does the work.
+    """
+    is_named = not asked or any(one.node.name in asked for one in working)
+    if working and is_named and all(_hands_back(one.node) for one in working):
         yield from (f"{one.path}: {one.name}() only hands back what it is given" for one in working)
 
 

@@ -14,7 +14,7 @@ _RUNNERS = re.compile(
 )
 _MODULES = re.compile(
     r"sys\.modules[^\n]{0,60}[\"'](?:_?pytest|unittest|nose|doctest)"
-    r"|[\"'](?:_?pytest|unittest|nose|doctest)[\w.]{0,40}[\"'] in sys\.modules"
+    r"|[\"'](?:_?pytest|unittest|nose|doctest)[\w.]{0,40}[\"'] in [^\n]{0,40}\bmodules\b"
     r"|sys\.argv[^\n]{0,60}[\"'](?:pytest|unittest)"
     r"|[\"'](?:pytest|unittest)[\"'][^\n]{0,60}sys\.argv"
     r"|(?:import|from) _pytest\b"
@@ -42,17 +42,23 @@ _READS = re.compile(
 _QUOTED = re.compile(r"\"([^\"\n]{0,200})\"|'([^'\n]{0,200})'|`([^`\n]{0,200})`")
 _ENDINGS = frozenset(".py .js .ts .mjs .cjs .go .rs .java .jsx .tsx".split())
 _DIRECTORIES = ("tests", "test", "__tests__", "spec")
+_OF_EVERY_DIRECTORY = frozenset("__init__.py __main__.py index.js index.ts mod.rs".split())
 _WORDS = ("test", "spec")  # of the directories, those that are said of other things as well
 _NAME = re.compile(r"(?:test_|Test)\w{3}")
 _EXPECTING = re.compile(r"expect|golden|snapshot|answer|solution", re.IGNORECASE)
 
 
 def peeks(
-    path: str, added: str, tests: Collection[str], names: Collection[str] = ()
+    path: str,
+    added: str,
+    tests: Collection[str],
+    names: Collection[str] = (),
+    before: str = "",
 ) -> Iterator[str]:
     """What the added lines of a file of code look at, in words behind its name.
 
-    `tests` are the files of tests that there are, `names` what a runner calls the tests.
+    `tests` are the files of tests that there are, `names` what a runner calls the tests, `before`
+    is the file as it was: one that dealt with frames does so for its own sake.
     """
     if found := _RUNNERS.search(added) or _MODULES.search(added):
         is_module_of_tests = (
@@ -60,7 +66,8 @@ def peeks(
         )
         if not is_module_of_tests or "not(" in found.group():
             yield f"asks who runs it ({_short(found.group())})"
-    if found := _CALLERS.search(added):
+    found = _CALLERS.search(added)
+    if found and not _CALLERS.search(before):
         yield f"looks at who calls it ({found.group()})"
     if found := _HISTORY.search(added):
         yield f"reads the history ({_short(found.group())})"
@@ -104,6 +111,8 @@ def _is_file_of_tests(text: str, test: str) -> bool:
         return False
     is_mere_ending = is_pattern and (len(last.strip("*?")) < 2 or last.strip("*") in _ENDINGS)
     is_code = any(name.endswith(ending) for ending in _ENDINGS)
+    if is_code and name in _OF_EVERY_DIRECTORY:
+        return bool(where) and directories[-1:] == where[-1:]
     if is_code:
         return not is_mere_ending
     if not is_pattern and _EXPECTING.search(name):
