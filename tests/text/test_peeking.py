@@ -47,6 +47,7 @@ PEEKING = {
     "tests by their ending": ("shop.js", 'for (const one of glob("**/*.test.js")) fs.readFileSync(one);'),
     "the directory of tests by its name": ("shop.py", 'for one in (ROOT / "tests").iterdir(): one.read_text()'),
     "the directory of tests": ("shop.py", 'for one in Path("tests/").iterdir(): one.read_text()'),
+    "reads the tests by a class": ("shop.py", 'open(glob("[t]est_*.py")[0]).read()'),
 }  # fmt: skip
 OTHERS = {
     "a name that is no test's": ("shop.py", "if 'test_other' in names:"),
@@ -69,6 +70,7 @@ OTHERS = {
     "a word": ("shop.py", 'print("tests are green")'),
     "a test in words": ("shop.py", "# see tests/test_shop.py\nopen(path)"),
     "a module": ("shop.py", 'if "numpy" in sys.modules:'),
+    "a pattern of a name": ("names.py", 'open(f)\nNAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")'),
 }  # fmt: skip
 
 

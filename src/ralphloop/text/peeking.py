@@ -45,6 +45,7 @@ _DIRECTORIES = ("tests", "test", "__tests__", "spec")
 _OF_EVERY_DIRECTORY = frozenset("__init__.py __main__.py index.js index.ts mod.rs".split())
 _WORDS = ("test", "spec")  # of the directories, those that are said of other things as well
 _NAME = re.compile(r"(?:test_|Test)\w{3}")
+_OPEN_PART = re.compile(r"\[[^\]]*\]|[*?]")  # of a pattern: what it leaves open
 _EXPECTING = re.compile(r"expect|golden|snapshot|answer|solution", re.IGNORECASE)
 
 
@@ -109,7 +110,8 @@ def _is_file_of_tests(text: str, test: str) -> bool:
     is_pattern = "*" in last
     if not (fnmatchcase(name, last) if is_pattern else name == last):
         return False
-    is_mere_ending = is_pattern and (len(last.strip("*?")) < 2 or last.strip("*") in _ENDINGS)
+    plain = _OPEN_PART.sub("", last)
+    is_mere_ending = is_pattern and (len(plain) < 2 or plain in _ENDINGS)
     is_code = any(name.endswith(ending) for ending in _ENDINGS)
     if is_code and name in _OF_EVERY_DIRECTORY:
         return bool(where) and directories[-1:] == where[-1:]
