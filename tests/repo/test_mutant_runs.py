@@ -578,6 +578,95 @@ def test_checked():
     assert tried.came("place()") == [Came.BROKE]
 
 
+SERVER = """
+import json
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+KEPT = []
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.answer(listed() if self.path == "/kept" else {"well": True})
+
+    def do_POST(self):
+        KEPT.append(self.path)
+        self.answer({"kept": self.path})
+
+    def answer(self, what):
+        body = json.dumps(what).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words):
+        pass
+
+
+def listed():
+    return {"all": [it.strip("/") for it in KEPT]}
+
+
+if __name__ == "__main__":
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_port, flush=True)
+    server.serve_forever()
+"""
+
+
+@pytest.mark.timeout(240)
+def test_one_server_for_all_tests_of_a_file_is_bent(tmp_path: Path) -> None:
+    """Each test stands on what the ones before it did, and the first answer shows that it is up."""
+    _project(
+        tmp_path,
+        SERVER,
+        """
+        import json
+        import subprocess
+        import sys
+        import urllib.request
+
+        import pytest
+
+
+        @pytest.fixture(scope="module")
+        def asked():
+            argv = [sys.executable, "shop.py"]
+            with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as server:
+                address = "http://127.0.0.1:" + server.stdout.readline().strip()
+
+                def ask(path, method="GET"):
+                    request = urllib.request.Request(address + path, method=method)
+                    with urllib.request.urlopen(request, timeout=20) as answer:
+                        return json.load(answer)
+
+                assert ask("/") == {"well": True}
+                yield ask
+                server.terminate()
+
+
+        def test_1_keeps(asked):
+            assert asked("/red", "POST") == {"kept": "/red"}
+
+
+        def test_2_keeps_more(asked):
+            assert asked("/blue", "POST") == {"kept": "/blue"}
+
+
+        def test_3_lists(asked):
+            assert asked("/kept") == {"all": ["red", "blue"]}
+        """,
+    )
+    tried = _tried(tmp_path)
+    assert tried.came("listed()") == [Came.NOTICED], tried.run
+    assert tried.mutation.is_proof
+    # A server that does nothing lets its client wait: that comes behind what has a result.
+    order = [tried.pieces[one.piece].name for one in tried.run.tried]
+    assert order.index("listed()") < order.index("Handler.do_GET()")
+
+
 def test_a_command_that_is_run_within_a_test_may_fall_over_unseen(tmp_path: Path) -> None:
     """The runner of click makes a code of what is raised: who asks for 0 has looked at nothing."""
     _project(

@@ -490,7 +490,9 @@ class MutantWork:
         cost = sum(self.took.get(test, 0.0) for test in tests)
         is_loaded = piece["mutants"][index]["when_loaded"] or not tests
         # What may prove comes first, what needs a start of its own behind it, lines at the end.
-        return is_detail, is_loaded, cost, number, index
+        # A server that does nothing lets its clients wait: what has a result comes before that.
+        is_void = not any(mutant["is_valued"] for mutant in piece["mutants"])
+        return is_detail, is_loaded, cost, is_void, number, index
 
     def _plain(self, runner):
         """Which tests pass with everything as it is, how long each takes, and what each runs."""
@@ -559,7 +561,8 @@ class MutantWork:
         if is_unseen and mutant["is_detail"]:
             return Ended("untried", why="no test runs it")
         is_loaded = mutant["when_loaded"] or number in self.at_load or not reaching
-        tests = self._in_order(self._beside() if is_loaded else reaching)
+        is_shared = number in self.outside
+        tests = self._in_order(self._beside() if is_loaded else reaching, is_shared)
         ways = [self._as_loaded] if is_loaded else [self._exchanged, self._as_loaded]
         for way in ways:
             ended = judged(way(tests, path, text, number, always), mutant)
@@ -568,8 +571,11 @@ class MutantWork:
             if is_unseen and ended.how in ("survived", "untried"):
                 return Ended("untried", why="no test runs it")
             if ended.how == "noticed" and not mutant["is_detail"] and always is None:
-                second = judged(way([ended.test], path, text, number), mutant)
-                if second.how != "noticed" or not self._passes(ended.test):
+                again = [ended.test]
+                if is_shared and not self._pass(again):
+                    again = tests[: tests.index(ended.test) + 1]
+                second = judged(way(again, path, text, number), mutant)
+                if second.how != "noticed" or not self._pass(again):
                     return Ended("untried", why="its tests do not do the same twice")
             return ended
         return Ended("untried", why="it cannot be exchanged")
@@ -579,17 +585,21 @@ class MutantWork:
         first = set(self.job["first"])
         return [name for name in self.took if self.runner.file_of(name) in first] or list(self.took)
 
-    def _in_order(self, tests):
+    def _in_order(self, tests, is_shared):
+        """The quickest first; tests that share a program stand on what the ones before did."""
         first = set(self.job["first"])
-        return sorted(tests, key=lambda it: (self.runner.file_of(it) not in first, self.took[it]))
+        place = {name: at for at, name in enumerate(self.took)}
+        last = place if is_shared else self.took
+        return sorted(tests, key=lambda it: (self.runner.file_of(it) not in first, last[it]))
 
     def _seconds(self, tests):
         took = sum(self.took[test] for test in tests)
         return max(0.0, min(3 * took + _LEAST_S, self.until - time.monotonic()))
 
-    def _passes(self, test):
-        lines = self._forked(self.runner, [test], time.monotonic() + self._seconds([test]))
-        return any(line and line[0] == "passed" for line in lines)
+    def _pass(self, tests):
+        """Whether the last of these tests passes with everything as it is."""
+        lines = self._forked(self.runner, tests, time.monotonic() + self._seconds(tests))
+        return ["passed", tests[-1]] in [line[:2] for line in lines if line]
 
     def _busy_seconds(self, tests):
         """How long these tests may compute themselves, without what they wait for."""

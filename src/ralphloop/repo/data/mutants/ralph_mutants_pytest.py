@@ -39,17 +39,23 @@ class PytestRunner:
         _own_place(config)
         watch = ItemWatch(telling)
         config.pluginmanager.register(watch, "ralph-watch")
-        for name in names:
+        for at, name in enumerate(names):
             items = self.items[name]
             watch.began(name)
             for number, item in enumerate(items):
-                following = items[number + 1] if number + 1 < len(items) else None
+                behind = [*items[number + 1 :], *self._beside(name, names[at + 1 : at + 2])]
+                following = behind[0] if behind else None
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 if telling.failed and telling.stop:
                     break
             watch.ended(name)
             if telling.is_over:
                 break
+
+    def _beside(self, name, others):
+        """Items of others in the same file: what was set up for all of them stays."""
+        found = [item for other in others for item in self.items[other]]
+        return [item for item in found if item.fspath == self.items[name][0].fspath]
 
 
 def _base(name):
