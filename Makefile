@@ -109,7 +109,7 @@ e2e: $(READY) bytecode ## Whole runs with the real claude and codex against a sc
 	$(BIN)/python -m pytest tests/e2e -n $(WORKERS) -m "not e2e_all" $(AGAIN) tests/e2e -m "not e2e_all"; }
 
 .PHONY: fleet
-FLEET := tests/e2e/test_fleet.py tests/e2e/test_fleet_budget.py tests/e2e/test_fleet_codec.py tests/e2e/test_fleet_partition.py tests/e2e/test_fleet_upgrade.py tests/fleet
+FLEET := tests/e2e/test_fleet.py tests/e2e/test_fleet_accounts.py tests/e2e/test_fleet_budget.py tests/e2e/test_fleet_codec.py tests/e2e/test_fleet_partition.py tests/e2e/test_fleet_upgrade.py tests/fleet
 
 fleet: $(READY) bytecode ## A real Temporal server, workers, and everything that can break in a night with them
 	$(BIN)/python -m pytest $(FLEET) -n 2 $(AGAIN) $(FLEET); }

@@ -106,6 +106,7 @@ program = ["ralph"]
 repos = {}
 slots = 1
 labels = []
+account = ""
 where = ""
 [sandbox]
 mode = "off"

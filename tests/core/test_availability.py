@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ralphloop.core.iteration import AgentClocks, Result, Start
-from ralphloop.core.model import Evidence, Outcome, Response, Story
+from ralphloop.core.model import Evidence, Outcome, RateLimit, Response, Story
 from ralphloop.core.policy import UNKNOWN_RESET_S, Policy
 from ralphloop.core.run_state import AGENT_GONE, RunState
 from ralphloop.core.step import step
+from ralphloop.core.totals import Window, too_full
 
 STORY = Story(id="US-1", title="One", index=0)
 NOW = 1_000_000.0
@@ -41,3 +42,17 @@ def test_what_cannot_work_at_all_is_gone_by_its_own_clock() -> None:
     """An unknown model takes away that model, not the agent with another one."""
     gone = after(RunState(), Outcome.FATAL, NOW)
     assert gone.agent_available_at == {"claude opus": AGENT_GONE}
+
+
+def test_a_limit_and_a_full_window_are_those_of_one_account() -> None:
+    """What is known of one account of an agent says nothing of another one, or of none."""
+    clocks = AgentClocks(of_limit="claude (work)", of_failure="claude (work)")
+    start = Start(story=STORY, agent="claude", clocks=clocks)
+    told = RateLimit(windows=(Window(kind="five_hour", used=0.95),))
+    response = Response(reader="claude", outcome=Outcome.USAGE_LIMIT, rate_limit=told)
+    state = step(RunState(), start, Result(response=response), Evidence(at=NOW), Policy()).state
+
+    assert state.agent_available_at == {"claude (work)": NOW + UNKNOWN_RESET_S}
+    windows = state.usage_windows
+    full = {it: too_full(windows, 0.1, agent=it, at=NOW) for it in ("claude (work)", "claude")}
+    assert [bool(it) for it in full.values()] == [True, False]

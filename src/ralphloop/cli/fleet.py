@@ -10,6 +10,7 @@ import msgspec
 
 from ralphloop.cli import output
 from ralphloop.cli.shared.options import DefaultGroup, json_option, number
+from ralphloop.core.accounts import account_in, of_any_agent, with_account
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.text.plain import counted
 
@@ -57,7 +58,8 @@ def _in_words(seat: "Seat") -> str:
     if seat.labels:
         parts.append(f"labels {', '.join(seat.labels)}")
     if seat.agents:
-        parts.append(f"has {', '.join(seat.agents)}")
+        named = [with_account(it, account_in(seat.accounts, it)) for it in seat.agents]
+        parts.append(f"has {', '.join(named)}")
     if seat.heard is not None:
         parts.append(f"heard of {seat.heard:.0f} s ago")
     if seat.keys:
@@ -76,6 +78,7 @@ def _in_words(seat: "Seat") -> str:
 @click.option("--repo", "repos", metavar="NAME=URL", multiple=True, help="Work for this one.")
 @click.option("--slots", type=number, help="Orders at once.")
 @click.option("--labels", metavar="A,B", help="What this machine has, such as gpu.")
+@click.option("--account", metavar="LABEL", help="What the account of its agents is called.")
 @click.option("--name", default="", help="What it is called; default: its host name.")
 @click.option("--trust", "trusted", is_flag=True, help="Run what those repositories' settings say.")
 @click.option("--trust-pin", metavar="HASH", default="", help="Only settings with this hash.")
@@ -84,6 +87,7 @@ def worker(
     repos: tuple[str, ...],
     slots: int | None,
     labels: str | None,
+    account: str | None,
     name: str,
     trusted: bool,
     trust_pin: str,
@@ -99,6 +103,8 @@ def worker(
         given["slots"] = slots
     if labels is not None:
         given["labels"] = tuple(word.strip() for word in labels.split(",") if word.strip())
+    if account is not None:
+        given["accounts"] = of_any_agent(account)
     given["trust"] = trust_pin or ("1" if trusted else "")
     machine = msgspec.structs.replace(machine, **given)
     if not machine.repos:
@@ -205,7 +211,7 @@ async def _seats(server: str, section: "FleetSection", repository: str | None) -
 
     if repository is None:
         repository = repository_name(Repository.open(find_project().root), section)
-    return await seats_at(client, queue_of(repository))
+    return await seats_at(client, queue_of(repository), with_work=True)
 
 
 async def _drain(name: str, server: str, section: "FleetSection") -> None:

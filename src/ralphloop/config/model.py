@@ -211,6 +211,7 @@ class FleetSection(Section):
     repos: Variables = {}  # which repositories, by name, and where they are fetched from
     slots: Threshold = 1  # orders at once
     labels: Words = ()  # what it has, such as gpu
+    account: str = ""  # a label for the account its agents use; empty: by their login, if that says
     where: str = ""  # the directory of its clones; empty: ~/.local/share/ralph-fleet
 
 

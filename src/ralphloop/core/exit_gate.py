@@ -157,7 +157,7 @@ def _used_up(state: RunState, story: StoryState, one: Assessment) -> _Rules:
     if one.policy.on_usage_limit == "stop" and not one.evidence.fallback:
         if one.analysis.outcome is Outcome.USAGE_LIMIT:
             yield _end(ExitDecision.USAGE_LIMIT, "the usage limit is reached")
-        full = too_full(state.usage_windows, limits.reserve, agent=one.start.agent, at=at)
+        full = too_full(state.usage_windows, limits.reserve, agent=one.start.party, at=at)
         if full:
             yield _end(ExitDecision.USAGE_LIMIT, reserve_words(full, limits.reserve, at))
     if one.result.end.ceiling == "run":  # a further start could not take a further step

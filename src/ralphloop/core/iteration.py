@@ -115,6 +115,11 @@ class Start(Value, kw_only=True):
     prompt: PromptSize = PromptSize()
     learning: LearningShare = LearningShare()
 
+    @property
+    def party(self) -> str:
+        """Whose subscription it counts against: the agent, with its account where that is known."""
+        return self.clocks.of_limit or self.agent
+
 
 class Result(Value, kw_only=True):
     """An agent that has ended: how, with which words, and what it left behind."""
@@ -127,6 +132,7 @@ class Result(Value, kw_only=True):
     can_be_asked: bool = False  # its conversation can be gone on with, now
     asked: Response | None = None  # what it answered when it was asked for the missing block
     machine: str = ""  # that it worked on; empty: this one
+    account: str = ""  # that the agent used there; empty: nobody said
 
     @property
     def is_silent(self) -> bool:

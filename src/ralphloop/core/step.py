@@ -198,7 +198,7 @@ def _availability(state: RunState, one: Assessment) -> dict[str, float]:
     if one.analysis.outcome is Outcome.USAGE_LIMIT:
         resets_at = one.result.response.rate_limit.resets_at
         return {**known, clock: round(at + quota_wait(resets_at, at, state.outages), 1)}
-    full = too_full(state.usage_windows, one.policy.limits.reserve, agent=one.start.agent, at=at)
+    full = too_full(state.usage_windows, one.policy.limits.reserve, agent=one.start.party, at=at)
     if full:
         return {**known, clock: round(at + quota_wait(free_again(full), at, 0), 1)}
     return known
@@ -366,7 +366,7 @@ def _counters(state: RunState, one: Assessment) -> RunState:
         startup_errors=startup,
         paid_failures=failures,
         silent_stalls=state.silent_stalls + 1 if result.is_silent else 0,
-        usage_windows=updated(state.usage_windows, response.rate_limit.windows, one.start.agent),
+        usage_windows=updated(state.usage_windows, response.rate_limit.windows, one.start.party),
         unanswered=unanswered,
         outages=_outages(state, one),
     )

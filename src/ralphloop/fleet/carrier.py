@@ -1,7 +1,9 @@
 """Carriers bring tickets to machines and beats back; what travels in an order they never see."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
+
+import msgspec
 
 from ralphloop.core import Value
 from ralphloop.fleet.values import Beat, Ticket
@@ -27,6 +29,7 @@ class Seat(Value, kw_only=True):
     version: str = ""
     labels: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()  # that are installed there
+    accounts: Mapping[str, str] = msgspec.field(default_factory=dict)  # labels, by agent
     heard: float | None = None  # seconds since its last word; None: it was not asked
     works_on: tuple[str, ...] = ()  # tickets
     keys: tuple[str, ...] = ()  # ids of those with which it encrypts (the first) and reads

@@ -18,10 +18,12 @@ import msgspec
 from ralphloop import __version__
 from ralphloop.agents.transcript import stderr_path
 from ralphloop.config.model import AgentSection
+from ralphloop.core.accounts import LONGEST_LABEL, AgentPlaces
 from ralphloop.core.events import AgentStep
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import CheckResult, Outcome, ProcessEnd, Response, Usage
 from ralphloop.core.policy import time_left
+from ralphloop.core.run_state import AGENT_GONE
 from ralphloop.errors import RepositoryError
 from ralphloop.fleet.carrier import Carrier, Delivery
 from ralphloop.fleet.hand import ERRORS, ORDER, PROMPT, REPORT, TRANSCRIPT
@@ -31,7 +33,7 @@ from ralphloop.lanes.pool import LanePool, LaneWorkspace
 from ralphloop.lanes.worktrees import LaneTree
 from ralphloop.loop.agent import money_of_start
 from ralphloop.loop.ceiling import StartBudget, ceiling_kind, limits_of_start
-from ralphloop.loop.prepare import Site
+from ralphloop.loop.prepare import Site, back_at
 from ralphloop.loop.run import Run
 from ralphloop.loop.workspace import AgentOrder
 from ralphloop.proc.threads import in_thread
@@ -56,6 +58,7 @@ class Fleet(NamedTuple):
     remote: SharedRemote
     repository: str
     server: str
+    places: dict[str, AgentPlaces]  # the machines, as far as they are known
 
 
 class _Brought(NamedTuple):
@@ -145,6 +148,8 @@ class FarLane(LaneWorkspace):
             most_s=order.wall_s + _SLACK_S if order.wall_s else _DAY_S,
             machine=self._machine if asks else "",
             slot=self._slot if asks else 0,
+            agent=order.agent.name,
+            away={} if asks else _away(run, order.agent),
         )
 
     def _work_order(self, run: Run, order: AgentOrder) -> WorkOrder:
@@ -188,6 +193,9 @@ class FarLane(LaneWorkspace):
 
     def _hear(self, run: Run, given: GivenOrder, beat: Beat) -> None:
         """Show what a machine says, and keep what it has used so far."""
+        self._note_account(given.ticket.agent, beat)
+        if beat.away_until:
+            return  # which was said when it began to wait
         if beat.refused:
             run.tell(f"warning: lane {self.number}: {beat.refused}; another machine is asked")
             return
@@ -209,11 +217,20 @@ class FarLane(LaneWorkspace):
             noted = msgspec.structs.replace(
                 given,
                 machine=beat.machine,
+                account=beat.account,
                 usd=beat.usd,
                 tokens=beat.tokens,
                 has_answered=beat.has_answered,
             )
             run.journal.put("fleet_beat", {_key(given.ticket.id): noted}, durable=False)
+
+    def _note_account(self, agent: str, beat: Beat) -> None:
+        """Keep with which account a machine works."""
+        if (beat.machine and beat.phase != Beat().phase) or beat.away_until:
+            known = self._fleet.places.get(beat.machine, AgentPlaces())
+            self._fleet.places[beat.machine] = known.with_one(
+                agent, one_line(beat.account, LONGEST_LABEL)
+            )
 
     # How it ended
 
@@ -223,9 +240,15 @@ class FarLane(LaneWorkspace):
             self._hear(run, given, delivery.beat)  # of a short start it is the first that is heard
         result = await self._outcome(run, given, delivery)
         machine = delivery.beat.machine or given.machine
+        account = delivery.beat.account or given.account
         if self._brought is not None:
             machine = self._brought.report.machine
-        return msgspec.structs.replace(result, machine=one_line(machine, _LONGEST_NAME))
+            account = self._brought.report.account
+        return msgspec.structs.replace(
+            result,
+            machine=one_line(machine, _LONGEST_NAME),
+            account=one_line(account, LONGEST_LABEL),
+        )
 
     async def _outcome(self, run: Run, given: GivenOrder, delivery: Delivery) -> Result:
         """What came back, or what is known of a start of which nothing did."""
@@ -358,6 +381,20 @@ class FarLane(LaneWorkspace):
 def ticket_of(run: str, order: AgentOrder) -> str:
     """The id of an order: of a start, or of the question that follows it."""
     return f"{run}/{order.number}" + ("" if order.tools else ".status")
+
+
+def _away(run: Run, agent: AgentSection) -> dict[str, float]:
+    """The accounts of an agent that have to wait now, and until when."""
+    known = run.session.state.agent_available_at
+    same = [it for it in run.workers if (it.name, it.config.model) == (agent.name, agent.model)]
+    found = {it.account: back_at(it, known) for it in same}
+    gone = run.clock() + _DAY_S  # none of them in this run
+    now = run.clock()
+    return {
+        account: gone if back == AGENT_GONE else back
+        for account, back in found.items()
+        if back == AGENT_GONE or back > now
+    }
 
 
 def _key(ticket: str) -> str:

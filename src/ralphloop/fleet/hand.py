@@ -12,6 +12,7 @@ import asyncio
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -25,13 +26,14 @@ from ralphloop.agents.process import Rules
 from ralphloop.agents.transcript import stderr_path
 from ralphloop.config.load import LoadedConfig, load_config
 from ralphloop.config.strictness import is_looser
+from ralphloop.core.accounts import account_in, with_account
 from ralphloop.core.analyzer import hear
 from ralphloop.core.events import AgentStep
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import CheckResult, Evidence, Outcome, Usage
 from ralphloop.errors import RalphError
 from ralphloop.fleet.leash import Leash, clock
-from ralphloop.fleet.machine import Machine, OrderRefused, Slot, taken_slot
+from ralphloop.fleet.machine import AccountWaits, Machine, OrderRefused, Slot, taken_slot
 from ralphloop.fleet.parcels import Parcel, RemoteAway, SharedRemote, files_of, lay, pack, unpack
 from ralphloop.fleet.values import (
     MOST_WORDS,
@@ -54,6 +56,7 @@ from ralphloop.repo.checks import check_of, run_checks, verify_of
 from ralphloop.repo.preflight import no_room
 from ralphloop.repo.work_tree import never_committed
 from ralphloop.room import read_regular
+from ralphloop.text.durations import clock_time
 from ralphloop.trust import grants_of
 
 ORDER = "order.json"
@@ -91,7 +94,8 @@ class Hand:
         self._env = env
         self._stop = StopSignal()
         self._leash = Leash(ticket.lease_s)
-        self._beat = Beat(machine=machine.name)
+        self._account = account_in(machine.accounts, ticket.agent)
+        self._beat = Beat(machine=machine.name, account=self._account)
         self._steps: list[FarStep] = []
         self._step_count = 0
 
@@ -106,7 +110,7 @@ class Hand:
             report = await self._work()
             self._say(phase="sending", report=report)
         except OrderRefused as refusal:
-            self._say(refused=_in_short(refusal))
+            self._say(refused=_in_short(refusal), away_until=refusal.until)
         except (RalphError, OSError) as error:
             self._say(failed=_in_short(error))
         finally:
@@ -160,7 +164,11 @@ class Hand:
             await self._make_ready(place, slot, setup)
             result = await self._run_agent(setup, worker, order)
             report = WorkReport(
-                ticket=ticket.id, machine=self._machine.name, slot=slot.number, result=result
+                ticket=ticket.id,
+                machine=self._machine.name,
+                slot=slot.number,
+                account=self._account,
+                result=result,
             )
             report = await self._with_checks(report, setup, order)
             return await self._sent(slot, place, setup, order, report)
@@ -177,6 +185,11 @@ class Hand:
             )
         if lacking := set(ticket.labels) - set(self._machine.labels):
             raise OrderRefused(f"{name} does not have {', '.join(sorted(lacking))}")
+        now = time.time()
+        if (until := ticket.away.get(self._account, 0.0)) > now:
+            whose = with_account(ticket.agent, self._account)
+            words = f"{name}: {whose} waits until {clock_time(until, now)}"
+            raise AccountWaits(words, until)
 
     async def _fetched(self, slot: Slot) -> Parcel:
         """The order, waited for where the remote is away for a while."""

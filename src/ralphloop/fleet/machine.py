@@ -13,9 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from ralphloop.config.load import load_config, user_file
 from ralphloop.core import Value
 from ralphloop.errors import InputError, RalphError
+from ralphloop.fleet.logins import accounts_here
 from ralphloop.journal.lock import KernelLock
 from ralphloop.proc.run import run_command
 from ralphloop.proc.tree import stop_tree
@@ -31,6 +34,16 @@ _MOST_SLOTS = 1_000
 class OrderRefused(RalphError):
     """Nothing was started, and why."""
 
+    until = 0.0  # when that may be another matter; 0: nobody knows
+
+
+class AccountWaits(OrderRefused):
+    """The account of the agent on this machine waits for a reset that another machine met."""
+
+    def __init__(self, words: str, until: float) -> None:
+        super().__init__(words)
+        self.until = until
+
 
 class Machine(Value, kw_only=True):
     """What a person lets this machine do for others."""
@@ -39,6 +52,7 @@ class Machine(Value, kw_only=True):
     repos: Mapping[str, str]  # name → where it is fetched from and reported to
     slots: int = 1
     labels: tuple[str, ...] = ()
+    accounts: Mapping[str, str] = msgspec.field(default_factory=dict)  # labels, by agent
     where: str = ""
     trust: str = ""  # as --trust: a yes to whatever is there, or the hash of what it is a yes to
 
@@ -63,6 +77,7 @@ def machine_of(env: Mapping[str, str], name: str = "") -> Machine:
         repos=section.repos,
         slots=section.slots,
         labels=section.labels,
+        accounts=accounts_here(section.account, env),
         where=section.where or str(data / "ralph-fleet"),
     )
 

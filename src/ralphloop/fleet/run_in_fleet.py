@@ -2,12 +2,15 @@
 
 import asyncio
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 
 import msgspec
 
 from ralphloop import __version__
 from ralphloop.config.model import FleetSection
+from ralphloop.core.accounts import AgentPlaces
 from ralphloop.core.model import ExitDecision
 from ralphloop.errors import RalphError, UsageError
 from ralphloop.fleet.carrier import Carrier, Seat
@@ -25,6 +28,7 @@ from ralphloop.text.plain import counted, some
 
 _LOOKS = 15
 _LOOK_S = 1.0
+_LOOK_AGAIN_S = 30.0
 _LAST_PART = re.compile(r"([A-Za-z0-9._-]+?)(?:\.git)?/*$")
 
 
@@ -111,12 +115,19 @@ async def run_in_fleet(
         lanes = msgspec.structs.replace(setup.config.lanes, count=count)
         known = msgspec.structs.replace(section, server=server)
         config = msgspec.structs.replace(setup.config, lanes=lanes, fleet=known)
-        setup = msgspec.structs.replace(setup, config=config)
-        fleet = Fleet(carrier, remote, repository, server)
+        places = dict[str, AgentPlaces]()
+        _note_places(places, seats)
+        setup = msgspec.structs.replace(setup, config=config, places=places)
+        fleet = Fleet(carrier, remote, repository, server, places)
         make_lane = partial(FarLane, fleet=fleet)
-        ended = await run_in_lanes(
-            setup, stop=stop, sink=sink, tell=tell, asks=asks, make_lane=make_lane
-        )
+        looking = asyncio.create_task(_keep_looking(carrier, places))
+        try:
+            ended = await run_in_lanes(
+                setup, stop=stop, sink=sink, tell=tell, asks=asks, make_lane=make_lane
+            )
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
         if ended.told.decision is not ExitDecision.INTERRUPTED:
             await in_thread(lambda _: _forget(remote, ended.run))
         return ended
@@ -132,6 +143,22 @@ async def _seats(carrier: Carrier, stop: StopSignal) -> list[Seat]:
             return seats
         await asyncio.sleep(_LOOK_S)
     return []
+
+
+async def _keep_looking(carrier: Carrier, places: dict[str, AgentPlaces]) -> None:
+    """See machines that come later: they may have an account that need not wait."""
+    while True:
+        await asyncio.sleep(_LOOK_AGAIN_S)
+        with suppress(RalphError, OSError):
+            seats = await carrier.seats()
+            _note_places(places, [it for it in seats if it.version == __version__ and not it.apart])
+
+
+def _note_places(places: dict[str, AgentPlaces], seats: Iterable[Seat]) -> None:
+    """Keep what machines say of their accounts; by ssh they say it with their first word."""
+    for seat in seats:
+        if seat.version:
+            places[seat.name] = AgentPlaces(slots=seat.slots, accounts=seat.accounts)
 
 
 def _forget(remote: SharedRemote, run: str) -> None:

@@ -7,6 +7,7 @@ on the shared remote.
 
 import asyncio
 import shlex
+import time
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ralphloop.text.plain import some
 
 PREFIX = "ssh:"
 _STOPPING_S = 15.0
+_LOOK_S = 1.0  # whether an account has stopped waiting
 
 
 class SshCarrier:
@@ -35,6 +37,7 @@ class SshCarrier:
         self._idle = list(self._hosts)
         self._is_free = asyncio.Condition()
         self._working: dict[str, str] = {}
+        self._waits: dict[str, float] = {}  # by machine and agent: until when its account does
 
     async def seats(self) -> list[Seat]:
         """The machines that were named; none of them is asked."""
@@ -57,6 +60,10 @@ class SshCarrier:
                     self._is_free.notify_all()
             if delivery.how != "refused":
                 return delivery
+            if until := delivery.beat.away_until:
+                hear(delivery.beat)
+                self._waits[_key(host, ticket)] = until
+                continue
             refusals[host] = delivery.words
             if ticket.machine or len(refusals) == len(self._hosts):
                 return Delivery(how="refused", words="; ".join(refusals.values()))
@@ -75,11 +82,15 @@ class SshCarrier:
             while not stop.requested:
                 async with self._is_free:
                     fit = [it for it in self._idle if ticket.machine in ("", it) and it not in but]
+                    now = time.time()
+                    fit = [it for it in fit if self._waits.get(_key(it, ticket), 0.0) <= now]
                     if fit:
                         self._idle.remove(fit[0])
                         return fit[0]
                     waiting = asyncio.create_task(self._is_free.wait())
-                    await asyncio.wait({waiting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait(
+                        {waiting, stopped}, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED
+                    )
                     if not waiting.done():
                         waiting.cancel()
                         await asyncio.gather(waiting, return_exceptions=True)
@@ -118,6 +129,10 @@ class SshCarrier:
                 task.cancel()
             await asyncio.gather(held, stopped, return_exceptions=True)
             pipe.close()
+
+
+def _key(host: str, ticket: Ticket) -> str:
+    return f"{host} {ticket.agent}"
 
 
 def _one(ticket: str | None) -> tuple[str, ...]:

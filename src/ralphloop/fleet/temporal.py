@@ -69,6 +69,7 @@ class Identity(Value, kw_only=True):
     version: str = ""
     labels: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
+    accounts: Mapping[str, str] = msgspec.field(default_factory=dict)
     keys: tuple[str, ...] = ()  # by their ids
 
 
@@ -148,7 +149,11 @@ class TemporalCarrier:
         self._working = dict[str, str]()  # machines by the orders they are on
 
     async def seats(self) -> list[Seat]:
-        return await seats_at(self._client, queue_of(self._repository))
+        try:
+            return await seats_at(self._client, queue_of(self._repository))
+        except RPCError as error:
+            words = f"the Temporal server does not say who is there: {error.message[:300]}"
+            raise AgentUnavailable(words) from None
 
     async def carry(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
         """Give the order to a machine that takes it: who refuses has started nothing."""
@@ -163,10 +168,23 @@ class TemporalCarrier:
             if delivery.how != "refused" or not delivery.beat.refused:
                 return delivery
             refusals[delivery.beat.machine] = delivery.words
-            if ticket.machine or stop.requested or not await self._others(ticket, refusals):
+            if ticket.machine or stop.requested:
                 break
+            if not await self._others(ticket, refusals):
+                if not delivery.beat.away_until:
+                    break
+                await self._until_one_can(ticket, delivery.beat.away_until, refusals, stop)
             hear(delivery.beat)
         return msgspec.structs.replace(delivery, words="; ".join(refusals.values()))
+
+    async def _until_one_can(
+        self, ticket: Ticket, until: float, refusals: Container[str], stop: StopSignal
+    ) -> None:
+        """Wait for the account of the last one asked to be free again, or for another machine."""
+        while time.time() < until and not stop.requested:
+            await _pause(stop)
+            if await self._others(ticket, refusals):
+                return
 
     async def _others(self, ticket: Ticket, but: Container[str]) -> bool:
         """Is there a machine that could take an order which these have refused?"""
@@ -322,15 +340,15 @@ def _why(failed: ActivityFailureError, heard: Beat) -> str:
     return f"{where} gave it up: {str(cause)[:300]}"
 
 
-async def seats_at(client: Client, queue: str) -> list[Seat]:
-    """The machines that poll a queue, and what each works on."""
+async def seats_at(client: Client, queue: str, *, with_work: bool = False) -> list[Seat]:
+    """The machines that poll a queue, and what each works on where that is asked for."""
     request = DescribeTaskQueueRequest(
         namespace=client.namespace,
         task_queue=TaskQueue(name=queue),
         task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
     )
     answer = await client.workflow_service.describe_task_queue(request, timeout=_RPC)
-    works = await _works_on(client)
+    works = await _works_on(client) if with_work else {}
     keys = keys_at(client)
     found = dict[str, Seat]()
     for poller in answer.pollers:
@@ -344,6 +362,7 @@ async def seats_at(client: Client, queue: str) -> list[Seat]:
             version=who.version,
             labels=who.labels,
             agents=who.agents,
+            accounts=who.accounts,
             heard=min(since, getattr(found.get(who.name), "heard", None) or since),
             works_on=tuple(works.get(who.name, ())),
             keys=who.keys,

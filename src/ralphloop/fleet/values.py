@@ -32,6 +32,8 @@ class Ticket(Value, kw_only=True):
     most_s: float = 0.0  # so long it may take in all; 0: nobody knows
     machine: str = ""  # only there: its conversation is on that machine
     slot: int = 0  # and only in this work tree
+    agent: str = ""  # that is to be started
+    away: Mapping[str, float] = msgspec.field(default_factory=dict)  # accounts of it, and till when
 
     @property
     def run(self) -> str:
@@ -69,6 +71,7 @@ class WorkReport(Value, kw_only=True):
     ticket: str
     machine: str
     slot: int = 0
+    account: str = ""
     result: Result
     checks: tuple[CheckResult, ...] = ()  # those that ran, on the files that came with it
     verify: CheckResult | None = None
@@ -94,6 +97,8 @@ class Beat(Value, kw_only=True):
     has_answered: bool = False  # the model has said something, so there is something to pay
     report: str = ""  # the commit, once it is sent
     refused: str = ""  # why nothing was started
+    account: str = ""  # of the agent on that machine; empty: it has no label
+    away_until: float = 0.0  # it refused because its account waits for a reset until then
     failed: str = ""  # why there is no report
 
     @property
@@ -115,6 +120,7 @@ class GivenOrder(Value, kw_only=True):
     log: str  # the name of its transcript
     files: str = ""  # the commit with the files it went out with
     machine: str = ""
+    account: str = ""
     usd: float = 0.0  # as far as was heard
     tokens: int = 0
     has_answered: bool = False

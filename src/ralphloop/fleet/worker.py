@@ -9,6 +9,7 @@ something would otherwise take every order from those that could work on it.
 
 import asyncio
 import shutil
+import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
@@ -59,12 +60,14 @@ class Quiet:
         self._refusals = 0
         self._until = 0.0
 
-    def note(self, *, refused: bool) -> None:
-        """An order has ended so."""
+    def note(self, *, refused: bool, until: float = 0.0) -> None:
+        """An order has ended so; what made it refuse is over then, where that is known."""
         if not refused:
             self._refusals = 0
             return
         wait_s = min(_QUIET_S * 2**self._refusals, _MOST_QUIET_S)
+        if until:
+            wait_s = min(wait_s, max(0.0, until - time.time()))
         self._refusals = min(self._refusals + 1, 30)
         self._until = clock() + wait_s
 
@@ -126,6 +129,7 @@ class MachineWorker:
                 version=__version__,
                 labels=machine.labels,
                 agents=agents,
+                accounts=machine.accounts,
                 keys=keys_at(self._client),
             )
         ).decode()
@@ -222,7 +226,7 @@ class MachineWorker:
             stop_tree(None, None, ticket.mark)
             words = pipe.said().splitlines()[-1:] or ["its hand was killed"]
             beat = msgspec.structs.replace(beat, machine=machine.name, failed=words[0])
-        self._quiet.note(refused=bool(beat.refused))
+        self._quiet.note(refused=bool(beat.refused), until=beat.away_until)
         how = beat.refused or beat.failed or "reported"
         self._tell(f"{ticket.id} ended: {how}")
         return _text(beat)

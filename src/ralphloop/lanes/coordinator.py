@@ -37,7 +37,14 @@ from ralphloop.loop.loop import (
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import Run
 from ralphloop.loop.steadily import Disturbance
-from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
+from ralphloop.loop.waiting import (
+    all_away,
+    hold,
+    slots_away,
+    wait_after,
+    wait_for_agent,
+    wait_if_needed,
+)
 from ralphloop.repo.preflight import no_room
 
 _NO_SPACE_S = 5.0
@@ -174,7 +181,7 @@ class Coordinator:
         """Which stories start now; why others wait is for `night` to say."""
         run = self._run
         flying = [lane.busy for lane in self._tasks.values()]
-        count = self.pool.book.count
+        count = max(1, self.pool.book.count - slots_away(run))
         most = run.config.limits.calls_per_hour
         room = room_for(
             run.limits,

@@ -3,11 +3,12 @@
 import hashlib
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from ralphloop.core.events import AgentChanged, IterationStarted
 from ralphloop.core.grading import VERIFY
@@ -18,7 +19,17 @@ from ralphloop.core.run_state import AGENT_GONE, Session, StoryState
 from ralphloop.errors import InputError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
-from ralphloop.loop.prepare import Setup, Site, Worker, at_work, back_at, spec_of, team
+from ralphloop.loop.prepare import (
+    Setup,
+    Site,
+    Worker,
+    at_work,
+    back_at,
+    first_back,
+    on_accounts,
+    spec_of,
+    team,
+)
 from ralphloop.loop.repair import Settings, read_settings
 from ralphloop.loop.run import Run, StandIn
 from ralphloop.loop.workspace import Workspace
@@ -92,7 +103,10 @@ def begin(run: Run, workspace: Workspace, story: Story | None, stories: StoryLis
     now = run.clock()
     number = session.number + 1
     workers = team(run.setup.workers, session.story(story.id if story else None).totals.failed)
-    worker = at_work(workers, session.state.agent_available_at, now) or workers[0]
+    accounts = on_accounts(workers, run.setup.places.values())
+    free = at_work(accounts, session.state.agent_available_at, now) or accounts[0]
+    _tell_accounts(run, accounts, free)
+    worker = replace(free, account="")  # which it will be is known once a machine has taken it
     _tell_agent(run, workers[0], worker)
     state = _state_before(run, story.id if story else None, worker)
     before = workspace.tree()
@@ -169,14 +183,31 @@ def begin(run: Run, workspace: Workspace, story: Story | None, stories: StoryLis
 def _tell_agent(run: Run, first: Worker, worker: Worker) -> None:
     """Say who stands in for whom, where that is new, and when the one that is away is back."""
     now = StandIn(away=first.clocks.of_failure, instead=worker.clocks.of_failure)
-    if worker is first and run.stands_in.away == now.away:
+    if worker == first and run.stands_in.away == now.away:
         run.stands_in = StandIn()
         run.emit(AgentChanged(agent=now.away))
-    elif worker is not first and run.stands_in != now:
+    elif worker != first and run.stands_in != now:
         run.stands_in = now
-        back = back_at(first, run.session.state.agent_available_at)
-        until = iso(back) if back != AGENT_GONE else None
+        known = run.session.state.agent_available_at
+        back = first_back(on_accounts([first], run.setup.places.values()), known)
+        until = iso(back) if back is not None else None
         run.emit(AgentChanged(agent=now.instead, away=now.away, until=until))
+
+
+def _tell_accounts(run: Run, workers: Iterable[Worker], free: Worker) -> None:
+    """Say which account waits while another one is used, where that is new, and when it is back."""
+    now = run.clock()
+    for one in workers:
+        name = one.clocks.of_limit
+        back = back_at(one, run.session.state.agent_available_at)
+        is_away = back == AGENT_GONE or back > now
+        if one.account and is_away and name not in run.accounts_away:
+            run.accounts_away.add(name)
+            until = iso(back) if back != AGENT_GONE else None
+            run.emit(AgentChanged(agent=free.clocks.of_limit, away=name, until=until))
+        elif not is_away and name in run.accounts_away:
+            run.accounts_away.remove(name)
+            run.emit(AgentChanged(agent=name))
 
 
 def begun_again(

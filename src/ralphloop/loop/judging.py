@@ -85,6 +85,8 @@ async def judge(
     `workspace` is where the agent worked; checks and experiments run in its clean tree, where it
     has one.
     """
+    if result.account:  # which is known only where it worked
+        begun = replace(begun, worker=replace(begun.worker, account=result.account))
     look = look or partial(_measured, run, workspace, begun)
     is_first = True
 
@@ -194,7 +196,7 @@ def _with_surroundings(
     clocks = begun.worker.clocks
     mine = clocks.of_failure if result.response.outcome is Outcome.FATAL else clocks.of_limit
     others = [
-        one for one in run.setup.workers if mine not in (one.clocks.of_limit, one.clocks.of_failure)
+        one for one in run.workers if mine not in (one.clocks.of_limit, one.clocks.of_failure)
     ]
     only = run.setup.options.only
     states = run.session.stories

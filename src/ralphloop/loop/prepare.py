@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ralphloop.config.model import AgentSection, Config, policy_of
+from ralphloop.core.accounts import AgentPlaces, accounts_of, with_account
 from ralphloop.core.iteration import AgentClocks
 from ralphloop.core.model import Story, StoryList, Value
 from ralphloop.core.planning import rungs_in_order
@@ -139,6 +140,8 @@ class Setup(Value, kw_only=True):
     grants: tuple[Grant, ...] = ()  # lines of the repository that need a person's yes
     handed: tuple[str, ...] = ()  # what the repository has a say in, to be said at the start
     confined: str = ""  # what is confined and what is not, in words
+    # Other machines that work for the run, by name; kept up with what they say meanwhile.
+    places: Mapping[str, AgentPlaces] = msgspec.field(default_factory=dict)
 
     @property
     def project(self) -> Project:
@@ -418,6 +421,7 @@ class Worker(Value, kw_only=True):
     agent: Agent
     config: AgentSection
     is_rung: bool = False  # of the ladder: its model is part of who it is
+    account: str = ""  # that it uses on another machine
 
     @property
     def name(self) -> str:
@@ -430,7 +434,11 @@ class Worker(Value, kw_only=True):
     @property
     def clocks(self) -> AgentClocks:
         """A usage limit is the agent's; what cannot work at all is this agent with this model."""
-        return AgentClocks(of_limit=self.name, of_failure=self.by if self.is_rung else self.name)
+        failing = self.by if self.is_rung else self.name
+        return AgentClocks(
+            of_limit=with_account(self.name, self.account),
+            of_failure=with_account(failing, self.account),
+        )
 
 
 _REVIEWER = "@"  # before the name of an agent that may only doubt
@@ -505,6 +513,16 @@ def team(workers: Sequence[Worker], failed: int) -> list[Worker]:
     return [*(ladder[rung] for rung in rungs_in_order(failed, len(ladder))), *rest]
 
 
+def on_accounts(workers: Iterable[Worker], places: Iterable[AgentPlaces]) -> list[Worker]:
+    """Each of them once for every account that it can work with, in their order."""
+    known = tuple(places)
+    return [
+        msgspec.structs.replace(worker, account=account)
+        for worker in workers
+        for account in accounts_of(worker.name, known)
+    ]
+
+
 def at_work(
     workers: Sequence[Worker], available_at: AgentAvailability, now: float
 ) -> Worker | None:
@@ -516,3 +534,9 @@ def back_at(worker: Worker, available_at: AgentAvailability) -> float:
     clocks = (worker.clocks.of_limit, worker.clocks.of_failure)
     times = [available_at.get(clock, 0.0) for clock in clocks]
     return AGENT_GONE if AGENT_GONE in times else max(times)
+
+
+def first_back(workers: Iterable[Worker], available_at: AgentAvailability) -> float | None:
+    """When the first of them may start again; None where none ever may in this run."""
+    times = (back_at(worker, available_at) for worker in workers)
+    return min((it for it in times if it != AGENT_GONE), default=None)

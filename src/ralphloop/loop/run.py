@@ -21,7 +21,7 @@ from ralphloop.core.run_state import OperatorOverrides, Session, Standing
 from ralphloop.core.totals import Totals
 from ralphloop.journal.journal import Journal
 from ralphloop.loop.patience import Patience
-from ralphloop.loop.prepare import Setup
+from ralphloop.loop.prepare import Setup, Worker, on_accounts
 from ralphloop.proc.threads import StopSignal
 from ralphloop.text.durations import iso
 
@@ -83,6 +83,7 @@ class Run:
         self.owed_usd = 0.0  # what an agent cost whose checks are still to be run
         self.stands_in = StandIn()
         self.held_for = ""  # what the run is held for, said once
+        self.accounts_away: set[str] = set()  # of those, the accounts that were said to wait
 
     def of_session(self, session: Session) -> Self:
         """Another run of the same project, with the same journal and the same listeners."""
@@ -99,6 +100,11 @@ class Run:
     @property
     def id(self) -> str:
         return self.session.run
+
+    @property
+    def workers(self) -> list[Worker]:
+        """Who can be started, in order: the agents of the settings, with each of their accounts."""
+        return on_accounts(self.setup.workers, self.setup.places.values())
 
     @property
     def config(self) -> Config:

@@ -6,12 +6,12 @@ It is measured on the wall clock in short steps, so that suspend and clock jumps
 from contextlib import suppress
 from itertools import chain
 
+from ralphloop.core.accounts import with_account
 from ralphloop.core.model import Decision, ExitDecision, Outcome
 from ralphloop.core.policy import HOUR, backoff, reached, time_left
-from ralphloop.core.run_state import AGENT_GONE
 from ralphloop.core.totals import reserve_words, too_full
 from ralphloop.loop.judging import Judgement
-from ralphloop.loop.prepare import at_work, back_at
+from ralphloop.loop.prepare import at_work, first_back, on_accounts
 from ralphloop.loop.requests import BY_A_PERSON, handle_requests
 from ralphloop.loop.run import Run
 from ralphloop.loop.workspace import Workspace
@@ -54,7 +54,9 @@ async def wait_after(run: Run, workspace: Workspace, judged: Judgement) -> Decis
             return None  # another agent takes over
         at = judged.result.response.rate_limit.resets_at
         named = f", resets {clock_time(at, now)}" if at else ", reset time unknown"
-        return await wait_for_agent(run, workspace, until, f"usage limit reached{named}")
+        account = judged.begun.worker.account
+        whose = f" of {with_account(judged.begun.worker.name, account)}" if account else ""
+        return await wait_for_agent(run, workspace, until, f"usage limit{whose} reached{named}")
     delay = backoff(outages, run.config.limits.backoff)
     row = f", {outages} in a row" if outages > 1 else ""
     reason = f"the start failed ({outcome.words}{row})"
@@ -65,14 +67,23 @@ async def wait_after(run: Run, workspace: Workspace, judged: Judgement) -> Decis
 
 def all_away(run: Run) -> float | None:
     """When the first agent is back, where none may be started now."""
-    workers = run.setup.workers
+    workers = run.workers
     available_at = run.session.state.agent_available_at
     if at_work(workers, available_at, run.clock()) is not None:
         return None
-    return min(
-        (until for it in workers if (until := back_at(it, available_at)) != AGENT_GONE),
-        default=None,
+    return first_back(workers, available_at)
+
+
+def slots_away(run: Run) -> int:
+    """How many starts at once other machines could make, had their accounts not to wait."""
+    now = run.clock()
+    available_at = run.session.state.agent_available_at
+    waits = (
+        place.slots
+        for place in run.setup.places.values()
+        if at_work(on_accounts(run.setup.workers, [place]), available_at, now) is None
     )
+    return sum(waits)
 
 
 async def wait_for_agent(
@@ -84,7 +95,7 @@ async def wait_for_agent(
     now = run.clock()
     reserve = run.limits.reserve
     known = run.session.state.usage_windows
-    full = [too_full(known, reserve, agent=one.name, at=now) for one in run.setup.workers]
+    full = [too_full(known, reserve, agent=one.clocks.of_limit, at=now) for one in run.workers]
     reason = reason or reserve_words(tuple(dict.fromkeys(chain(*full))), reserve, now)
     # A little more, so that many runs that wait for the same reset do not start as one.
     more = random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing

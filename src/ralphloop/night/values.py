@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ralphloop.config.model import Config, policy_of
+from ralphloop.core.accounts import has_account
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.criteria import (
     LONGEST_CRITERION,
@@ -34,7 +35,7 @@ from ralphloop.journal.records import (
 )
 from ralphloop.project import CONFIG_NAME, ERRANDS, Project, git_directory
 from ralphloop.readers.failures import is_too_long
-from ralphloop.text.durations import elapsed, format_duration
+from ralphloop.text.durations import clock_time, elapsed, format_duration
 from ralphloop.text.plain import agreeing, counted, one_line, some
 
 _MOST_ASKED = 5
@@ -348,7 +349,20 @@ class Night:
     def quota(self) -> str:
         """How much of a subscription's windows is used; after the run, as it was at its end."""
         at = self.run.ended_at if self.run and self.run.ended_at else self.now
-        return quota_words(self.session.state.usage_windows, at, resets=True)
+        windows = quota_words(self.session.state.usage_windows, at, resets=True)
+        return ", ".join(filter(None, (windows, *self.accounts_away)))
+
+    @property
+    def accounts_away(self) -> tuple[str, ...]:
+        """Which accounts of agents on other machines wait, in words; none after the run."""
+        if not self.is_live:
+            return ()
+        known = self.session.state.agent_available_at
+        return tuple(
+            f"{name} waits until {clock_time(until, self.now)}"
+            for name, until in known.items()
+            if until > self.now and has_account(name)
+        )
 
     @property
     def circuit(self) -> BreakerState:

@@ -313,6 +313,8 @@ class Screen:
         for window in valid(night.session.state.usage_windows, self.at):
             tone = Tone.WARN if window.used >= 0.8 else Tone.PLAIN
             yield line((quota_words((window,), self.at, resets=True), tone))
+        for words in night.accounts_away:
+            yield line((words, Tone.WARN))
         if self.facts.limit_words:
             yield line((self.facts.limit_words, Tone.QUIET))
 
