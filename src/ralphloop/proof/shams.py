@@ -12,7 +12,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import NamedTuple, TypeGuard
 
-from ralphloop.proof.answers import FALLBACKS, ChangedText, key_of, parsed_all, used_names
+from ralphloop.proof.answers import (
+    FALLBACKS,
+    ChangedText,
+    key_of,
+    parsed_all,
+    takes_something,
+    used_names,
+)
 from ralphloop.proof.python import NotPython, changed_functions
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -50,6 +57,8 @@ def shams_in(
         *_missing_parts(found, texts),
     ]
     told += _empty_parts(found, [*parsed_all(texts)])
+    told += _only_refusing(working)
+    told += _only_replaced(found, [*parsed_all(own)])
     told += _special_cases(working, _tables(code), trees)
     told += _only_agreeing(found, [*parsed_all(own)])
     return tuple(dict.fromkeys(told))
@@ -227,6 +236,44 @@ def _used_calls(inside: ast.AST) -> Iterator[ast.Call]:
 
 def _awaited(node: ast.expr) -> ast.expr:
     return node.value if isinstance(node, ast.Await) else node
+
+
+# What only refuses, and what its own tests never run
+
+
+def _only_refusing(working: Sequence[_Changed]) -> Iterator[str]:
+    """New functions that are all of a story's work, and refuse whatever they are given."""
+    if working and all(one.old is None and _refuses_all(one.node) for one in working):
+        yield from (f"{one.path}: {one.name}() refuses whatever it is given" for one in working)
+
+
+def _refuses_all(node: _Function) -> bool:
+    if node.name.startswith("__") or "NoReturn" in ast.dump(node.returns or ast.Constant(None)):
+        return False
+    inside = [it for part in node.body for it in ast.walk(part)]
+    gives = any(isinstance(it, ast.Return | ast.Yield | ast.YieldFrom) for it in inside)
+    return isinstance(node.body[-1], ast.Raise) and not gives and takes_something(node)
+
+
+def _only_replaced(found: Sequence[_Changed], own: Sequence[ast.Module]) -> Iterator[str]:
+    """Functions that came with the story, do nothing, and have a mock in their place in its tests."""
+    empty = [one for one in found if one.old is None and _is_empty(one.node)]
+    replaced = {name for tree in own for name in _replaced_names(tree)} if empty else set()
+    for one in empty:
+        if one.node.name in replaced:
+            yield f"{one.path}: {one.name}() is empty, and its tests replace it"
+
+
+def _replaced_names(tree: ast.Module) -> Iterator[str]:
+    """What tests put something else in the place of, by the last part of its name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            words = ast.unparse(node.func).split(".")
+            if {"patch", "setattr"} & set(words):
+                texts = (it.value for it in node.args[:2] if isinstance(it, ast.Constant))
+                yield from (text.rpartition(".")[2] for text in texts if isinstance(text, str))
+        elif isinstance(node, ast.Assign):
+            yield from (it.attr for it in node.targets if isinstance(it, ast.Attribute))
 
 
 # What is done for the values of a test alone
