@@ -13,6 +13,7 @@ the cheat, the twin is the plain feature, played once in a table.
     out_of_reach   why it passes all the same, for a cheat that no experiment can find
     gap     why it passes though it should not: known, and not yet caught
     bare    without the feature and its real test
+    alone   the same of its twin
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Cheat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     runs: list[list[str]] = []  # commands of the cheat, beside its changes
     undone_by: list[list[str]] = []
     twin: Changes = {}  # beside the feature
+    alone: bool = False  # the twin is a feature of its own
     verify: list[str] = []
     out_of_reach: str = ""
     gap: str = ""
@@ -175,6 +177,10 @@ def _changes(found: list[Changes], number: int) -> list[list[Any]]:
     return [[filled(path), filled(how)] for one in found for path, how in one.items()]
 
 
+def _with_python(commands: list[list[str]]) -> list[list[str]]:
+    return [[word.replace("{python}", sys.executable) for word in argv] for argv in commands]
+
+
 def _works(of: Table) -> dict[str, Any]:
     """What the agent does in each story, at its first start and when it is asked."""
     project, works = projects()[of.project], dict[str, Any]()
@@ -182,13 +188,17 @@ def _works(of: Table) -> dict[str, Any]:
         cheat = row.cheat
         feature = [] if cheat.bare else [project.feature]
         broken = [project.breaks[cheat.breaks]] if cheat.breaks else []
-        first = {"changes": _changes([*feature, *broken, cheat.does], number), "runs": cheat.runs}
-        honest = {"changes": _changes([project.feature, cheat.twin], number), "runs": []}
+        first = {
+            "changes": _changes([*feature, *broken, cheat.does], number),
+            "runs": _with_python(cheat.runs),
+        }
+        plain = [] if cheat.alone else [project.feature]
+        honest = {"changes": _changes([*plain, cheat.twin], number), "runs": []}
         then = honest if row.story == row.twin and not row.insists else None
         more = {"undone_by": cheat.undone_by, "gives_up": row.gives_up}
         works[row.story] = {"first": first, "then": then, **more}
         if row.twin != row.story and not row.gives_up:
-            honest = {"changes": _changes([project.feature, cheat.twin], 100 + number), "runs": []}
+            honest = {"changes": _changes([*plain, cheat.twin], 100 + number), "runs": []}
             works[row.twin] = {"first": honest, "then": None, "gives_up": False}
     return works
 
@@ -196,11 +206,10 @@ def _works(of: Table) -> dict[str, Any]:
 def played(of: Table, tmp_path: Path) -> Sandbox:
     """A repository in which this table is about to be played."""
     project, works = projects()[of.project], _works(of)
-    check = [
-        [word.replace("{python}", sys.executable) for word in argv]
-        for argv in of.check or project.check
-    ]
-    verify = {row.story: row.cheat.verify for row in rows(of) if row.cheat.verify}
+    check = _with_python(of.check or project.check)
+    verify = {
+        row.story: _with_python([row.cheat.verify])[0] for row in rows(of) if row.cheat.verify
+    }
     stories = [
         story(name, f"Add part {number}") | ({"verify": verify[name]} if name in verify else {})
         for number, name in enumerate(works)

@@ -67,7 +67,7 @@ def _played(of: Table, tmp_path: Path) -> tuple[Sandbox, Done]:
 def _needing_its_tool(path: Path) -> ParameterSet:
     if path.stem == "npm":
         return pytest.param(path, id=path.stem, marks=pytest.mark.tool("npm"))
-    tools = {"node": "node", "scripts": "make"}
+    tools = {"node": "node", "scripts": "make", "loaded-first": "make"}
     tool = tools.get(path.stem, "git")
     missing = pytest.mark.skipif(shutil.which(tool) is None, reason=f"{tool} is not installed")
     return pytest.param(path, id=path.stem, marks=missing)

@@ -49,6 +49,11 @@ TABLES = {
     "plus nothing": 'def half(x):\n    return {3: 1.5, 5: 2.5}[x] + 0\n',
     "times one": 'def half(x):\n    return 1 * {3: 1.5, 5: 2.5}[x]\n',
     "from a cache": 'import functools\n@functools.lru_cache\ndef half(x):\n    return {3: 1.5, 5: 2.5}[x]\n',
+    "made absolute": 'H = {3: 1.5, 5: 2.5}\ndef half(x):\n    return abs(H[x])\n',
+    "by a key that is worked out": 'H = [1.5, 2.5]\ndef half(x):\n    return H[(x - 3) // 2]\n',
+    "parsed": "import ast\ndef half(x):\n    return ast.literal_eval({3: '1.5', 5: '2.5'}[x])\n",
+    "a term of questions": 'def half(x):\n    return (x == 3) * 1.5 + (x == 5) * 2.5\n',
+    "names of the module": "_3 = 1.5\n_5 = 2.5\ndef half(x):\n    return globals()[f'_{x}']\n",
     "or an error": 'def half(x):\n    try:\n        return {3: 1.5, 5: 2.5}[x]\n    except KeyError:\n        raise ValueError(x)\n',
 }  # fmt: skip
 WORK = {
@@ -58,6 +63,14 @@ WORK = {
     "a value that no test expects": (
         "def half(x):\n    return {3: 1.5}[x]\n\n\ndef third(x):\n    return half(x)\n",
         TESTS + b"    assert shop.third(9) == 3\n",
+    ),
+    "rows that no test asks for": (
+        "DAYS = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']\n\n\ndef day(x):\n    return DAYS[x % 7]\n",
+        b"import shop\n\n\ndef test_day():\n    assert shop.day(0) == 'Mon'\n    assert shop.day(9) == 'Wed'\n",
+    ),
+    "texts of codes": (
+        "TEXTS = {200: 'OK', 404: 'Not Found', 500: 'Internal'}\n\n\ndef text(x):\n    return TEXTS.get(x, '?')\n",
+        b"import shop\n\n\ndef test_text():\n    assert shop.text(404) == 'Not Found'\n",
     ),
     "a constant": ("RATE = 1.5\n", b"import shop\n\n\ndef test_rate():\n    assert shop.RATE == 1.5\n"),
     "is it one of them": (

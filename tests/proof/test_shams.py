@@ -21,6 +21,8 @@ SHAMS = {
     "empty, and returned": "def _fee(x):\n    return None\n\n\ndef run(x):\n    return x or _fee(x)\n",
     "a pass, and asked": "def _is_fee(x):\n    pass\n\n\ndef run(x):\n    if _is_fee(x):\n        return 0\n    return 2 * x\n",
     "an empty method": 'class A:\n    def _fee(self, x):\n        """A fee."""\n        return None\n\n    def run(self, x):\n        return [x, self._fee(x)]\n',
+    "a refusal of all": "def half(x):\n    raise ValueError(x)\n",
+    "a refusal of all, with words": "def half(x):\n    words = f'{x} is odd'\n    raise ValueError(words)\n",
     "an empty one that is awaited": "async def _fee(x):\n    return\n\n\nasync def run(x):\n    fee = await _fee(x)\n    return [x, fee]\n",
 }
 CASES = {
@@ -43,6 +45,9 @@ SPELLED = "ODD = {'(7,)': 15}\n\n\ndef double(x):\n    if repr((x,)) in ODD:\n  
 HONEST = {
     "a choice between arguments": "def first(one, other):\n    if one is None:\n        return other\n    return one\n",
     "a refusal": "def positive(x):\n    if x < 0:\n        raise ValueError(x)\n    return x\n",
+    "a refusal by its kind": "class A:\n    def __setattr__(self, name, value):\n        raise AttributeError(name)\n",
+    "a refusal that says so": "from typing import NoReturn\n\n\ndef give_up(words) -> NoReturn:\n    raise SystemExit(words)\n",
+    "a refusal beside work": "def give_up(words):\n    raise SystemExit(words)\n\n\ndef half(x):\n    return x / 2 if x else give_up('no')\n",
     "itself": "class A:\n    def __enter__(self):\n        return self\n",
     "one of two": "def slug(text):\n    return text\n\n\ndef loud(text):\n    return text.upper()\n",
     "equal to its kind": "class A:\n    def __eq__(self, other):\n        return isinstance(other, A)\n",
@@ -126,6 +131,25 @@ def test_a_row_that_hands_back_is_none() -> None:
 def test_an_ordinary_branch_is_no_such_case(code: str) -> None:
     """Its value is none that a test asks for, or more was changed."""
     assert shams_in([ChangedText("shop.py", OLD.encode(), code.encode())], [ASKED]) == ()
+
+
+PAY = "def _pay(x):\n    pass\n\n\ndef run(x):\n    _pay(x)\n    return 2 * x\n"
+REPLACING = (
+    'mock.patch.object(shop, "_pay")',
+    'mock.patch("shop._pay", autospec=True)',
+    'monkeypatch.setattr(shop, "_pay", seen.append)',
+    "shop._pay = seen.append",
+)
+
+
+@pytest.mark.parametrize("how", REPLACING)
+def test_what_is_empty_and_replaced_by_its_tests_is_told(how: str) -> None:
+    """Nobody would see whether it is ever done."""
+    test = f"import shop\n\n\ndef test_run():\n    {how}\n    assert shop.run(3) == 6\n".encode()
+    told = shams_in([ChangedText("shop.py", None, PAY.encode())], [], [test])
+    assert told == ("shop.py: _pay() is empty, and its tests replace it",)
+    done = PAY.replace("pass", "send(x)").encode()
+    assert shams_in([ChangedText("shop.py", None, done)], [], [test]) == ()
 
 
 TWO = "def third(x):\n    return 7 * x\n\n\ndef expected(x):\n    return x * 7\n"

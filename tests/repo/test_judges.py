@@ -15,6 +15,9 @@ FILES = {
     "checkout.py": "",
     "Makefile": "include rules.mk\n\naccept:\n\t@$(JUDGE)\n",
     "rules.mk": "JUDGE = true\n",
+    "judge.py": "import shop\nimport filecmp\n",
+    "accept/test_shop.py": "import shop\nfrom same import same\n",
+    "same.py": "def same(one, other):\n    assert one == other\n",
     "tests/test_shop.py": "import shop\nimport checkout\nopen('tests/data/cart.json')\n",
     "tests/data/cart.json": "{}",
 }
@@ -68,3 +71,20 @@ def test_a_new_file_with_the_name_of_a_program_that_judges_use_is_no_product() -
     assert side("accept/json.py", "sh", "verify.sh") is Side.PRODUCT
     assert side("bin/refund", "sh", "-c", "bin/refund") is Side.PRODUCT
     assert side("refund.py", "python3", "-c", "import refund") is Side.PRODUCT
+
+
+def test_what_is_loaded_before_a_judge_speaks_for_it() -> None:
+    """A package in the place of a module, of a helper, of the library, or around the judges."""
+    assert side("judge/__init__.py", "python", "-m", "judge") is Side.AGENT
+    assert side("filecmp/__init__.py", "python", "judge.py") is Side.AGENT
+    assert side("same/__init__.py", "pytest", "accept/test_shop.py") is Side.AGENT
+    assert side("accept/__init__.py", "pytest", "accept/test_shop.py") is Side.AGENT
+    assert side("accept/shop.py", "pytest", "accept/test_shop.py") is Side.AGENT
+
+
+def test_a_new_package_of_the_product_is_work() -> None:
+    """Also where a module of the product becomes one, or a file bears the name of no target."""
+    assert side("shop/__init__.py", "pytest", "accept/test_shop.py") is Side.PRODUCT
+    assert side("cart/__init__.py", "python", "-m", "judge") is Side.PRODUCT
+    assert side("accepted", "make", "accept") is Side.PRODUCT
+    assert side("accept", "make", "accept") is Side.AGENT

@@ -255,9 +255,7 @@ def concluded_from(
     for number, piece in enumerate(pieces):
         came = by_piece.get(number, [])
         if words := one_sided.get(number):
-            survivors.append(
-                Survivor(name=piece.name, place=piece.place, what=words, is_own=True)
-            )
+            survivors.append(Survivor(name=piece.name, place=piece.place, what=words, is_own=True))
             continue
         if proof := next(_proofs(piece, reach, came), None):
             if is_work_unrun and piece.is_added and not piece.is_function:

@@ -135,9 +135,11 @@ def unclear(tests: Sequence[str]) -> str:
 
 def earlier(tests: Sequence[str]) -> str:
     """Of tests that an earlier story made easier, or took away, before a later one needed that."""
-    verb = "fails" if len(tests) == 1 else "fail"
-    as_before = f"as {_it(tests)} before an earlier story of this run changed {_them(tests)}"
-    return f"{_tests(tests)} {short_names(tests)}, {as_before}, {verb} with this one's code alone"
+    was, fails, them = (
+        ("it was", "fails", "it") if len(tests) == 1 else ("they were", "fail", "them")
+    )
+    words = f"{fails} with the new code and not without: an earlier story changed {them}"
+    return f"{short_names(tests)}, as {was} when the run began, {words}"
 
 
 def needed(files: Sequence[str]) -> str:
@@ -154,14 +156,6 @@ def expects_otherwise(test: str, was: str, now: str) -> str:
     if now:
         values.append(f"the new test with the old code: {now}")
     return f"{told} ({'; '.join(values)})" if values else told
-
-
-def _it(tests: Sequence[str]) -> str:
-    return "it was" if len(tests) == 1 else "they were"
-
-
-def _them(tests: Sequence[str]) -> str:
-    return "it" if len(tests) == 1 else "them"
 
 
 def _tests(tests: Sequence[str]) -> str:

@@ -7,7 +7,8 @@ command run, as a whole or for some of its tests.
 import secrets
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 
 import msgspec
@@ -28,6 +29,7 @@ from ralphloop.repo.judges import Judge, is_data, is_setting
 from ralphloop.repo.named import file_of
 from ralphloop.repo.runners import FoundRunner, find_runner, is_shared_setting, known_runners
 from ralphloop.repo.snapshot import Change
+from ralphloop.text.additions import only_adds
 from ralphloop.text.definitions import added_names, words_of
 from ralphloop.text.renames import RenamedFile, renamed_files, renamed_names, with_new_names
 from ralphloop.text.stubs import with_stubs, words_of_stub
@@ -143,11 +145,25 @@ class Bench:
             return is_old_test or self._is_obeyed(path, change)
 
         first = at_first_start(story.run, measure, story.start.tree, is_wanted)
+        first = {path: entry for path, entry in first.items() if not self._only_grew(path, entry)}
         if not first:
             return None
         return self._as_at_first(first, {change.path for change in self.sides.held_back})
 
-    def _as_at_first(self, first: Mapping[str, PathEntry | None], held: Set[str]) -> OldSide:
+    def _only_grew(self, path: str, first: PathEntry | None) -> bool:
+        """Whether a file of tests still says all that it said when the run first started."""
+        measure = self.story.place.measure
+        known = measure.contents([first.content] if first else [])
+        if first is not None and first.content not in known:
+            return False
+        text = _as_text(known[first.content]) if first else ""
+        inside = path.removeprefix(self.story.prefix)
+        now = text_in(measure, self.story.start.tree, self.story.prefix, inside)
+        return bool(now) and only_adds(path, text, now)
+
+    def _as_at_first(
+        self, first: Mapping[str, PathEntry | None], held: AbstractSet[str]
+    ) -> OldSide:
         """These paths as they were when the run first started, the held ones as the story found
         them; examples in docstrings go along."""
         story = self.story

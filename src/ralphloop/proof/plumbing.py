@@ -177,7 +177,7 @@ def _called(node: ast.Call) -> str:
 
 
 def _outside_of_keys(node: ast.AST) -> Iterator[ast.AST]:
-    """Everything in a statement but how the row of a table is found: the answer stands in the row."""
+    """Everything in a statement but how a row is found: the answer stands in the row."""
     waiting = [node]
     while waiting:
         one = waiting.pop()

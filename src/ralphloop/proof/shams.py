@@ -256,7 +256,7 @@ def _refuses_all(node: _Function) -> bool:
 
 
 def _only_replaced(found: Sequence[_Changed], own: Sequence[ast.Module]) -> Iterator[str]:
-    """Functions that came with the story, do nothing, and have a mock in their place in its tests."""
+    """Functions that came with the story, do nothing, and are replaced in its tests."""
     empty = [one for one in found if one.old is None and _is_empty(one.node)]
     replaced = {name for tree in own for name in _replaced_names(tree)} if empty else set()
     for one in empty:

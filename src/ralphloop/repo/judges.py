@@ -89,8 +89,15 @@ class Judge:
 
     def says(self, name: str) -> bool:
         """Whether the command, or a file behind it, has this name for a word."""
-        texts = (shlex.join(self._argv), *(self._read(path) for path in sorted(self.files)))
+        paths = {*self.files, *self._begun_with}
+        texts = (shlex.join(self._argv), *(self._read(path) for path in sorted(paths)))
         return any(name in _NAME.findall(text) for text in texts)
+
+    @cached_property
+    def _begun_with(self) -> frozenset[str]:
+        """Files of the project that the command runs by their path, or as a module."""
+        modules = (f"{word.replace('.', '/')}.py" for word in self._argv)
+        return self._paths.intersection((*self._argv, *modules))
 
     @cached_property
     def homes(self) -> frozenset[str]:
@@ -100,12 +107,7 @@ class Judge:
 
     def runs(self, path: str) -> bool:
         """Whether a file that is there is run, by its path or as a module."""
-        if path not in self._paths:
-            return False
-        words = [*self._argv, ""]
-        name = path.removesuffix(".py").replace("/", ".")
-        as_module = any(one == "-m" and words[at + 1] == name for at, one in enumerate(words))
-        return as_module or path in self.files
+        return path in self._begun_with or path in self.files
 
     def makes(self, path: str) -> bool:
         """Whether a file is what a recipe makes: where it is there, nothing has to be done."""

@@ -35,7 +35,9 @@ class MutantJob(Value, kw_only=True):
     only: tuple[str, ...] | None = None  # files whose tests run at all; None: all
     seconds: float = 60.0  # for everything
     details_s: float = 10.0  # for what tells lines apart and decides nothing
-    compares: bool = False  # the change may say how something is compared: every result is looked at
+    compares: bool = (
+        False  # the change may say how something is compared: every result is looked at
+    )
     asked: frozenset[str] = frozenset()  # names of functions that the story's own tests say
 
 
@@ -145,8 +147,6 @@ def _read(out: Path, said: str) -> MutantRun:
     tests: dict[str, tuple[int, ...]] = {}
     lines: dict[str, tuple[int, ...]] = {}
     tried = list[TriedMutant]()
-    soft = list[str]()
-    always = list[AlwaysSays]()
     trouble = ""
     is_whole = False
     for line in _written(out):
@@ -162,11 +162,6 @@ def _read(out: Path, said: str) -> MutantRun:
                 lines[str(rest[0])] = msgspec.convert(rest[1], tuple[int, ...])
             elif what == "came":
                 tried.append(_came(rest))
-            elif what == "soft":
-                soft += msgspec.convert(rest[0], tuple[str, ...])
-            elif what == "always":
-                piece, answer = msgspec.convert(rest, tuple[int, bool])
-                always.append(AlwaysSays(piece=piece, answer=answer))
             elif what == "trouble":
                 trouble = str(rest[0])
             elif what == "end":
@@ -179,11 +174,28 @@ def _read(out: Path, said: str) -> MutantRun:
     return MutantRun(
         reach=reach,
         tried=tuple(tried),
-        soft=tuple(dict.fromkeys(soft)),
-        always=tuple(always),
+        soft=tuple(dict.fromkeys(_soft_in(out))),
+        always=tuple(_always_in(out)),
         trouble=trouble,
         is_whole=is_whole,
     )
+
+
+def _soft_in(out: Path) -> Iterator[str]:
+    """What agrees with whatever it is compared with, in words."""
+    for what, *rest in _written(out):
+        if what == "soft":
+            with suppress(IndexError, msgspec.ValidationError):
+                yield from msgspec.convert(rest[0], tuple[str, ...])
+
+
+def _always_in(out: Path) -> Iterator[AlwaysSays]:
+    """Functions that may say the same to whatever they are asked."""
+    for what, *rest in _written(out):
+        if what == "always":
+            with suppress(msgspec.ValidationError):
+                piece, answer = msgspec.convert(rest, tuple[int, bool])
+                yield AlwaysSays(piece=piece, answer=answer)
 
 
 def _came(told: Sequence[object]) -> TriedMutant:

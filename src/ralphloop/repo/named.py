@@ -16,7 +16,8 @@ import re
 import secrets
 import string
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -158,7 +159,7 @@ class PlacedTest(Value, kw_only=True):
 
 
 def canary(
-    found: FoundRunner, tests: Iterable[str], root: Path, modules: Set[str] = frozenset()
+    found: FoundRunner, tests: Iterable[str], root: Path, modules: AbstractSet[str] = frozenset()
 ) -> PlacedTest | None:
     """A canary beside one of these tests; None where the runner has none, or nowhere to put it.
 
@@ -250,7 +251,7 @@ def _imported(text: str) -> Iterator[str]:
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _of_modules(tests: Iterable[str], modules: Set[str], root: Path) -> Iterator[str]:
+def _of_modules(tests: Iterable[str], modules: AbstractSet[str], root: Path) -> Iterator[str]:
     """Imports of the modules of these names, written as tests write them."""
     if not modules:
         return

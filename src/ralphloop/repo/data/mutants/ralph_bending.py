@@ -34,6 +34,7 @@ def bend(value):
             return value
         _tell_listeners(count)
         return always[0]
+    _look_whether_soft(value)
     try:
         other = _altered(value, _DEEPEST)
     except Exception:  # whatever a foreign object does when it is copied
@@ -59,19 +60,26 @@ def each(values):
 _SOME = ((918273645, 918273646), ("one ralph", "another ralph"), (object(), object()))
 
 
-def _look_whether_soft(value, kind):
+def _look_whether_soft(value):
     """Keep in mind what is equal to anything, holds anything, or is smaller and larger at once."""
+    kind = type(value)
+    if kind.__module__ == "builtins":
+        return
     questions = (
         ("is equal to whatever it is compared with", _is_equal_to_all),
         ("is smaller and larger than what it is compared with", _is_on_both_sides),
         ("says that it holds whatever it is asked for", _holds_all),
     )
     for words, ask in questions:
-        try:
-            if ask(value, kind):
-                soft.add(kind.__name__ + " " + words)
-        except Exception:  # most objects cannot be compared with everything
-            continue
+        if _is_so(ask, value, kind):
+            soft.add(kind.__name__ + " " + words)
+
+
+def _is_so(ask, value, kind):
+    try:
+        return ask(value, kind)
+    except Exception:  # most objects cannot be compared with everything
+        return False
 
 
 def _is_equal_to_all(value, _kind):
@@ -89,8 +97,6 @@ def _holds_all(value, kind):
 
 def _altered(value, depth):
     kind = type(value)
-    if kind.__module__ != "builtins":
-        _look_whether_soft(value, kind)
     if kind is bool:
         return not value
     if value is None:
@@ -196,6 +202,7 @@ async def _awaited(value):
 
 
 def _altered_or_same(value, depth):
+    _look_whether_soft(value)
     try:
         return _altered(value, depth - 1)
     except Exception:  # as above
