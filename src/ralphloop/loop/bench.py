@@ -217,21 +217,20 @@ class Bench:
         """Whether what others added since judges now, though it is no test."""
         if change.before is not None or is_test_path(path):
             return False
-        story = self.story
-        added = Change(path=path, before=None, after=path)
-        measure = story.place.measure
-        sides = place_changes(measure, story.start.tree, story.prefix, self.judge, [added])
-        return sides[path] is Side.AGENT
+        return self._side_of(Change(path=path, before=None, after=path)) is Side.AGENT
 
     def _is_a_persons(self, path: str) -> bool:
         """Whether a file that others changed before this story is a person's word."""
         if is_shared_setting(path):
             return True
+        return self._side_of(Change(path=path, before=path, after=path)) is Side.PERSON
+
+    def _side_of(self, change: Change) -> Side:
+        """Whose word a path is by what stood when the story began."""
         story = self.story
-        changed = Change(path=path, before=path, after=path)
         measure = story.place.measure
-        sides = place_changes(measure, story.start.tree, story.prefix, self.judge, [changed])
-        return sides[path] is Side.PERSON
+        sides = place_changes(measure, story.start.tree, story.prefix, self.judge, [change])
+        return sides[change.path]
 
     def old_code(self) -> OldSide:
         texts = {one.path: one.old_code for one in self.sides.mixed}
