@@ -168,6 +168,7 @@ class _OnTrial:
         if not can_be_mutated(found):
             return await self._tried_in_files()
         every = [piece for piece in self._pieces() if not self._is_moved(piece)]
+        every.sort(key=_is_beside)
         pieces = _cut(every)
         if not pieces:
             return Mutation()
@@ -200,8 +201,7 @@ class _OnTrial:
             return Mutation(untried=(f"no mutants were tried: {why}",), is_cut=True)
         if not pieces:
             return Mutation()
-        # Stable: what tests hardly ever run comes behind the product.
-        pieces.sort(key=lambda it: PurePosixPath(it.path).parts[0] in _BESIDE)
+        pieces.sort(key=_is_beside)
         only = self._concerned()
         self.bench.begin(alone=only is not None)
         return await _InFiles(self, pieces, only).tried()
@@ -370,6 +370,11 @@ class _InFiles:
 def _are_unknown(pieces: Sequence[ChangedPiece]) -> bool:
     """Whether all are functions that nobody but the story's own tests can know by name."""
     return all(it.is_function and it.is_added and "." not in it.name for it in pieces)
+
+
+def _is_beside(piece: ChangedPiece) -> bool:
+    """What tests hardly ever run: to be tried behind the product, in its order."""
+    return PurePosixPath(piece.path).parts[0] in _BESIDE
 
 
 def _cut(pieces: Sequence[ChangedPiece]) -> list[ChangedPiece]:
