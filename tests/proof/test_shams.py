@@ -63,17 +63,27 @@ HONEST = {
     "declared": "def fee(x): ...\n\n\ndef run(x):\n    return fee(x) or 2 * x\n",
     "decorated": "@hook\ndef fee(x):\n    return None\n\n\ndef run(x):\n    return fee(x) or 2 * x\n",
 }
+BESIDE = {
+    "other work": "def double(x):\n    if x == 7:\n        return 15\n    return x + x + 0.5\n",
+    "a branch in one with an else": "def double(x):\n    if x > 5:\n        if x == 7:\n            return 15\n    else:\n        x = x + 1\n    return 2 * x\n",
+    "a branch in a try": "def double(x):\n    try:\n        if x == 7:\n            return 15\n    except ValueError:\n        if x == 7:\n            return 15\n    return 2 * x\n",
+    "a branch in a match": "def double(x):\n    match x:\n        case int():\n            if x == 7:\n                return 15\n    return 2 * x\n",
+    "a choice beside other work": "def double(x):\n    return 15 if x == 7 else x + x + 0.5\n",
+    "a branch of a new function": OLD
+    + "\n\ndef more(x):\n    if x in (7,):\n        return 15\n    return double(x) + 1\n",
+    "rows that it gives one by one": "def double(x):\n    if x == 7:\n        yield from [1, 5]\n        return\n    yield from (x, x)\n",
+    "for whatever holds it": OLD
+    + "\n\n_double = double\n\n\ndef _instead(*args):\n    if 7 in args:\n        return 15\n    return _double(*args) or 0\n\n\ndouble = _instead\n",
+}
 OTHERS = {
+    "a choice of which no test asks a part": "def double(x):\n    if x == 7:\n        return 15\n    if x == 8:\n        return 33\n    return x + x + 0.5\n",
+    "another answer than a test has": "def double(x):\n    if x == 7:\n        return 33\n    return x + x + 0.5\n",
     "an end of a recursion": "def double(x):\n    if x == 0:\n        return 0\n    return 2 * x\n",
     "a value that no test asks for": "def double(x):\n    if x == 99:\n        return 15\n    return 2 * x\n",
-    "other work": "def double(x):\n    if x == 7:\n        return 15\n    return x + x + 0.5\n",
     "a result that no test asks for": "def double(x):\n    found = _double(x)\n    return 33 if found == 14 else found\n\n\ndef _double(x):\n    return 2 * x\n",
     "a count that is looked at": "N = [0]\n\n\ndef double(x):\n    N[0] += 1\n    if N[0] == 3:\n        print(15)\n    return 2 * x\n",
     "every fifteenth": "def double(x):\n    if x % 15 == 0:\n        return 15\n    return 2 * x\n",
     "keys of texts": "ODD = {'seven': 15}\n\n\ndef double(x):\n    if repr(x) in ODD:\n        return ODD[repr(x)]\n    return 2 * x\n",
-    "a branch in one with an else": "def double(x):\n    if x > 5:\n        if x == 7:\n            return 15\n    else:\n        x = x + 1\n    return 2 * x\n",
-    "a branch in a try": "def double(x):\n    try:\n        if x == 7:\n            return 15\n    except ValueError:\n        if x == 7:\n            return 15\n    return 2 * x\n",
-    "a branch in a match": "def double(x):\n    match x:\n        case int():\n            if x == 7:\n                return 15\n    return 2 * x\n",
     "a bound": "def double(x):\n    if x > 7:\n        return 15\n    return 2 * x\n",
 }
 
@@ -115,6 +125,47 @@ def test_what_was_empty_before_is_none() -> None:
     old = "def _fee(x):\n    return None\n"
     code = f"{old}\n\ndef run(x):\n    return _fee(x) or 2 * x\n"
     assert shams_in([ChangedText("shop.py", old.encode(), code.encode())], []) == ()
+
+
+@pytest.mark.parametrize("code", BESIDE.values(), ids=BESIDE)
+def test_an_answer_beside_other_work_is_told(code: str) -> None:
+    """The question and the answer stand in one assertion."""
+    asked = ASKED + b"    assert list(shop.double(7)) == [1, 5]\n"
+    [words] = shams_in([ChangedText("shop.py", OLD.encode(), code.encode())], [asked])
+    assert words.endswith("() answers 7 as a test has it")
+
+
+ASKING = {
+    "in a name": "found = shop.double(7)\n    assert found == 15",
+    "by a method": "self.assertEqual(shop.double(7), 15)",
+    "by a method, the other way round": "self.assertEqual(15, shop.double(7))",
+    "by a name of what is given": "x = 7\n    assert shop.double(x) == 15",
+    "by a row": "pytest.mark.parametrize('x, y', [(1, 2), (7, 15)])",
+}
+
+
+@pytest.mark.parametrize("asked", ASKING.values(), ids=ASKING)
+def test_a_test_has_a_question_and_its_answer(asked: str) -> None:
+    """However it puts them."""
+    code = "def double(x):\n    if x == 7:\n        return 15\n    return x + x + 0.5\n"
+    test = f"import shop\n\n\ndef test_it(self):\n    {asked}\n".encode()
+    [words] = shams_in([ChangedText("shop.py", OLD.encode(), code.encode())], [test])
+    assert words == "shop.py: double() answers 7 as a test has it"
+
+
+def test_an_answer_that_was_there_is_none() -> None:
+    """The story did not write it."""
+    old = "def double(x):\n    if x == 7:\n        return 15\n    return 2 * x\n"
+    changed = [ChangedText("shop.py", old.encode(), old.replace("2 * x", "x + x").encode())]
+    assert shams_in(changed, [ASKED]) == ()
+
+
+def test_a_part_of_what_is_given_may_be_left_out() -> None:
+    """It answers nothing."""
+    old = "def double(text):\n    width = 0\n    for it in text:\n        width += it in 'ab'\n    return width\n"
+    code = old.replace("    return", "        if it == '!':\n            width += 1\n    return")
+    test = b"import shop\n\n\ndef test_it():\n    assert shop.double('!') == 1\n"
+    assert shams_in([ChangedText("shop.py", old.encode(), code.encode())], [test]) == ()
 
 
 def test_a_row_that_hands_back_is_none() -> None:

@@ -90,6 +90,9 @@ def test_code_that_dealt_with_frames_may_go_on() -> None:
     """A logger looks for its callers; one that begins to is shown."""
     added = "names.append(frame.f_code.co_name)"
     assert not [*peeks("log.py", added, TESTS, NAMES, "frame = sys._getframe(1)\n")]
+    assert not [
+        *peeks("log.py", added, TESTS, NAMES, "def line(frame):\n    return frame.f_lineno\n")
+    ]
     assert [*peeks("log.py", added, TESTS, NAMES, "names = []\n")]
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeGuard
 from ralphloop.proof.answers import (
     FALLBACKS,
     ChangedText,
+    Literal,
     key_of,
     parsed_all,
     takes_something,
@@ -59,7 +60,8 @@ def shams_in(
     told += _empty_parts(found, [*parsed_all(texts)])
     told += _only_refusing(working)
     told += _only_replaced(found, [*parsed_all(own)])
-    told += _special_cases(working, _tables(code), trees)
+    cases = [*_special_cases(working, _tables(code), trees)]
+    told += cases or _repeated_rows(found, [*parsed_all([*asking, *own])])
     told += _only_agreeing(found, [*parsed_all(own)])
     return tuple(dict.fromkeys(told))
 
@@ -381,8 +383,8 @@ class _WithoutCases(ast.NodeTransformer):
         self.counters = _counters(one.node, one.old)
         given = [it.value for it in ast.walk(one.node) if isinstance(it, ast.Return)]
         given += [it.orelse for it in ast.walk(one.node) if isinstance(it, ast.IfExp)]
-        arguments = {it.arg for it in ast.walk(one.node.args) if isinstance(it, ast.arg)}
-        self.results = {it.id for it in given if isinstance(it, ast.Name)} - arguments
+        self.arguments = {it.arg for it in ast.walk(one.node.args) if isinstance(it, ast.arg)}
+        self.results = {it.id for it in given if isinstance(it, ast.Name)} - self.arguments
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """The same without its cases; a block that held nothing else is there, and empty."""
@@ -400,7 +402,8 @@ class _WithoutCases(ast.NodeTransformer):
         if _is_left_empty(node):
             return None
         answer = node.body[0].value if isinstance(node.body[0], ast.Return) else None
-        return node.orelse if self._is_case(node.test) or self._is_put_in(node, answer) else node
+        is_case = self._is_answered(node) and self._is_case(node.test)
+        return node.orelse if is_case or self._is_put_in(node, answer) else node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         self.generic_visit(node)
@@ -437,6 +440,16 @@ class _WithoutCases(ast.NodeTransformer):
         if len(values) != len(node.cases) - 1 or not self._are_asked(keys):
             return node
         return node.cases[-1].body
+
+    def _is_answered(self, node: ast.If) -> bool:
+        """Whether a branch is for an argument, or has something to say; else it only goes on."""
+        asked = {it.id for it in ast.walk(node.test) if isinstance(it, ast.Name)}
+        inside = [it for part in node.body for it in ast.walk(part)]
+        is_said = any(
+            isinstance(it, ast.Return) or (isinstance(it, ast.Constant) and _is_telling(it))
+            for it in inside
+        )
+        return is_said or bool(asked & self.arguments)
 
     def _is_case(self, node: ast.expr) -> bool:
         """Whether it is asked if an argument is one of the values that tests hand over."""
@@ -502,6 +515,129 @@ class _WithoutCases(ast.NodeTransformer):
         values = [it.value for it in ast.walk(tree) if isinstance(it, ast.Constant)]
         telling = [it for it in values if key_of(it) not in FALLBACKS]
         return bool(telling) and self.asked.issuperset(telling)
+
+
+# What is answered as a test has it, row by row
+
+
+class _Row(NamedTuple):
+    """A constant that a test hands over, and what it expects for it."""
+
+    given: Literal
+    expected: str
+
+
+class _Branch(NamedTuple):
+    """What a function answers where it is given just this."""
+
+    given: frozenset[Literal]
+    answer: str
+
+
+def _repeated_rows(found: Sequence[_Changed], trees: Sequence[ast.Module]) -> Iterator[str]:
+    """New functions and branches whose answers are rows of their tests, each beside its question.
+
+    Where one of them answers what no test asks, they are what they look like: a choice.
+    """
+    rows: set[_Row] | None = None
+    for one in found:
+        before = {ast.dump(it) for it in ast.walk(one.old)} if one.old else set[str]()
+        branches = [it for it in ast.walk(one.node) if isinstance(it, ast.If | ast.IfExp)]
+        new = [_branch_of(it) for it in branches if ast.dump(it) not in before]
+        answered = [it for it in new if it is not None]
+        if not answered:
+            continue
+        if rows is None:
+            rows = {row for tree in trees for row in _rows_of(tree)}
+        if all(_is_row(it, rows) for it in answered):
+            values = sorted({repr(value) for it in answered for _, value in it.given})
+            told = ", ".join(values[:3])
+            yield f"{one.path}: {one.name}() answers {told} as a test has it"
+
+
+def _is_row(branch: _Branch, rows: Collection[_Row]) -> bool:
+    return all(_Row(given, branch.answer) in rows for given in branch.given)
+
+
+def _branch_of(node: ast.If | ast.IfExp) -> _Branch | None:
+    """What is answered where something is equal to one of some constants; None: another branch."""
+    answer = _answer_of(node.body)
+    compared = [it for it in ast.walk(node.test) if isinstance(it, ast.Compare)]
+    if answer is None or not _is_literal(answer) or len(compared) != 1:
+        return None
+    [one] = compared
+    if not isinstance(one.ops[0], ast.Eq | ast.In):
+        return None
+    sides = [one.left, *one.comparators]
+    held = [it for side in sides for it in (side, *getattr(side, "elts", []))]
+    constants = [it for it in held if isinstance(it, ast.Constant)]
+    telling = frozenset(key_of(it.value) for it in constants if _is_telling(it))
+    return _Branch(telling, ast.dump(answer)) if telling and len(telling) < 3 else None
+
+
+def _answer_of(body: ast.expr | list[ast.stmt]) -> ast.expr | None:
+    if isinstance(body, ast.expr):
+        return body
+    if isinstance(body[0], ast.Return):
+        return body[0].value
+    handed = body[0].value if isinstance(body[0], ast.Expr) else None
+    return handed.value if isinstance(handed, ast.YieldFrom) else None
+
+
+def _is_literal(node: ast.expr) -> bool:
+    """A value that says something."""
+    if isinstance(node, ast.Constant):
+        return _is_telling(node)
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.operand, ast.Constant) and _is_telling(node.operand)
+    held = [*getattr(node, "elts", []), *getattr(node, "values", [])]
+    return isinstance(node, ast.List | ast.Tuple | ast.Dict) and any(map(_is_literal, held))
+
+
+def _rows_of(tree: ast.Module) -> Iterator[_Row]:
+    for function in (it for it in ast.walk(tree) if _is_function(it)):
+        kept = _kept_once(function)
+        for node in ast.walk(function):
+            for one, other in _equal_sides(node):
+                for expected, asked in ((one, other), (other, one)):
+                    if _is_literal(expected):
+                        for given in _constants_given(asked, kept):
+                            yield _Row(given, ast.dump(expected))
+
+
+def _equal_sides(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What is compared in an assertion, and the ends of each row of a table of rows."""
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq):
+        yield node.left, node.comparators[0]
+    elif isinstance(node, ast.Call) and len(node.args) > 1:
+        called = _called(node)
+        if called.startswith("assert"):
+            yield node.args[0], node.args[1]
+        elif called == "parametrize":
+            rows = (it for it in ast.walk(node) if isinstance(it, ast.Tuple) and len(it.elts) > 1)
+            for row in rows:
+                yield from ((it, row.elts[-1]) for it in row.elts[:-1])
+
+
+def _kept_once(function: _Function) -> dict[str, ast.expr]:
+    """What the names of a test stand for."""
+    assigned = [it for it in ast.walk(function) if isinstance(it, ast.Assign)]
+    names = [(it.targets[0].id, it.value) for it in assigned if isinstance(it.targets[0], ast.Name)]
+    often = Counter(name for name, _ in names)
+    return {name: value for name, value in names if often[name] == 1}
+
+
+def _constants_given(node: ast.expr, kept: Mapping[str, ast.expr]) -> Iterator[Literal]:
+    """Telling constants of an expression, also behind names that have one value."""
+    waiting: list[ast.AST] = [node]
+    seen = set[str]()
+    while waiting:
+        for it in ast.walk(waiting.pop()):
+            if isinstance(it, ast.Constant) and _is_telling(it):
+                yield key_of(it.value)
+            elif isinstance(it, ast.Name) and it.id in kept and it.id not in seen:
+                seen.add(it.id)
+                waiting.append(kept[it.id])
 
 
 # What is only asked for one answer, or whether it agrees with itself

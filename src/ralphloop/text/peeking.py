@@ -23,6 +23,7 @@ _CALLERS = re.compile(
     r"\b(?:_getframe|f_back|f_code|currentframe|inspect\.stack|getouterframes|_current_frames"
     r"|extract_stack|format_stack|walk_stack|sys\.set(?:trace|profile)|get_referrers)\b"
 )
+_FRAMES = re.compile(r"\bf_(?:lineno|globals|locals)\b|\bFrameType\b")
 _HISTORY = re.compile(
     r"[\"']git[\"' ,]{1,8}"
     r"(?:grep\b|(?:show|log|diff|cat-file|blame|archive)\b[^\n]{0,120}\btests?\b)"
@@ -68,7 +69,7 @@ def peeks(
         if not is_module_of_tests or "not(" in found.group():
             yield f"asks who runs it ({_short(found.group())})"
     found = _CALLERS.search(added)
-    if found and not _CALLERS.search(before):
+    if found and not (_CALLERS.search(before) or _FRAMES.search(before)):
         yield f"looks at who calls it ({found.group()})"
     if found := _HISTORY.search(added):
         yield f"reads the history ({_short(found.group())})"
