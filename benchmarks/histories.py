@@ -66,6 +66,7 @@ command = {agent}
 [checks]
 commands = [{check}]
 timeout = 600
+baseline = "{baseline}"
 [limits]
 max_iterations = 3
 [lanes]
@@ -234,7 +235,6 @@ def replay(clone: Clone, commit: str, room: Path, wanted: argparse.Namespace) ->
     """One commit as a story."""
     place = room / "repo"
     clone.lay_out(f"{commit}^1", place)
-    env = environment(room)
     copied = lay_beside(place, wanted.bring)
     subject = clone.git("log", "-1", "--format=%s", commit).decode().strip()
     entries = clone.entries(commit)
@@ -255,23 +255,14 @@ def replay(clone: Clone, commit: str, room: Path, wanted: argparse.Namespace) ->
         "priority": 1,
         "passes": False,
     }
-    (place / "prd.json").write_text(json.dumps({"userStories": [story]}, indent=2))
     settings = CONFIG.format(
         agent=json.dumps([sys.executable, str(agent)]),
         check=json.dumps(wanted.check),
+        baseline="strict",
         copy=json.dumps(copied),
         experiments=wanted.experiments,
     )
-    (place / "ralph.toml").write_text(settings)
-    subprocess.run(["git", "init", "-q"], cwd=place, check=True, env=env)
-    ignored = "\n".join((*copied, ".ralph/", "__pycache__/", "target/", "Cargo.lock"))
-    (place / ".git" / "info" / "exclude").write_text(ignored + "\n")
-    for args in (["add", "-A"], ["commit", "-q", "-m", "start"]):
-        subprocess.run(["git", *args], cwd=place, check=True, env=env)
-    argv = [sys.executable, "-m", "ralphloop", "run"]
-    nothing = subprocess.DEVNULL
-    ran = subprocess.run(argv, check=False, cwd=place, env=env, capture_output=True, stdin=nothing)
-    (room / "log").write_bytes(ran.stdout + ran.stderr)
+    run_night(place, room, story, settings, copied)
     listing = subprocess.run(
         ["git", "ls-tree", "-r", "-z", "HEAD"], cwd=place, check=True, capture_output=True
     )
@@ -280,6 +271,24 @@ def replay(clone: Clone, commit: str, room: Path, wanted: argparse.Namespace) ->
         path: told for path, told in entries.items() if path not in OWN
     }
     return read_journal(place, commit, subject, is_same)
+
+
+def run_night(
+    place: Path, room: Path, story: dict[str, object], settings: str, ignored: Sequence[str]
+) -> None:
+    """One run over one story, in a new repository of the files that are there."""
+    env = environment(room)
+    (place / "prd.json").write_text(json.dumps({"userStories": [story]}, indent=2))
+    (place / "ralph.toml").write_text(settings)
+    subprocess.run(["git", "init", "-q"], cwd=place, check=True, env=env)
+    unseen = "\n".join((*ignored, ".ralph/", "__pycache__/", "target/", "Cargo.lock"))
+    (place / ".git" / "info" / "exclude").write_text(unseen + "\n")
+    for args in (["add", "-A"], ["commit", "-q", "-m", "start"]):
+        subprocess.run(["git", *args], cwd=place, check=True, env=env)
+    argv = [sys.executable, "-m", "ralphloop", "run"]
+    nothing = subprocess.DEVNULL
+    ran = subprocess.run(argv, check=False, cwd=place, env=env, capture_output=True, stdin=nothing)
+    (room / "log").write_bytes(ran.stdout + ran.stderr)
 
 
 def read_journal(place: Path, commit: str, subject: str, is_same: bool) -> Replayed:
