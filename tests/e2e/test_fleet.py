@@ -6,16 +6,25 @@ at work on any machine, and the night is decided the same again (`held_to_the_en
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import PollActivityTaskQueueRequest
 
+from ralphloop import __version__
+from ralphloop.config.model import FleetSection
+from ralphloop.fleet.temporal import Identity, connect, queue_of
 from tests.e2e.conftest import World
 from tests.e2e.model_server import ModelServer, say, shell, use
 from tests.e2e.projects import Project, assert_done, claim, of_story, project
@@ -29,7 +38,15 @@ from tests.fleet.machines import (
     temporal_server,
     workers,
 )
-from tests.fleet.nights import LEASE, begun, ended, held_to_the_end, paid_yard, works_on
+from tests.fleet.nights import (
+    LEASE,
+    begun,
+    ended,
+    held_to_the_end,
+    iterations,
+    paid_yard,
+    works_on,
+)
 from tests.lanes.yards import starts
 from tests.loop.projects import Sandbox, story
 
@@ -144,6 +161,42 @@ def test_a_server_that_dies_is_waited_for(tmp_path: Path, server: Server) -> Non
     assert run.returncode == 0, said
     assert starts(box, "A") == 1
     held_to_the_end(box, *NAMES)
+
+
+def _taken_and_lost(server: Server) -> str:
+    """Have the server give an order to a machine whose connection loses it; the order's id."""
+    request = PollActivityTaskQueueRequest(
+        namespace="default",
+        task_queue=TaskQueue(name=queue_of("app")),
+        identity=msgspec.json.encode(Identity(name="lost", version=__version__)).decode(),
+    )
+
+    async def take() -> str:
+        client = await connect(server.address, FleetSection(), {})
+        answer = await client.workflow_service.poll_activity_task_queue(
+            request, timeout=timedelta(seconds=60)
+        )
+        return answer.activity_id
+
+    return asyncio.run(take())
+
+
+def test_an_order_that_no_machine_has_is_given_away_again(tmp_path: Path, server: Server) -> None:
+    """A busy server says that it has begun, and lost it: that costs no start, and not the lease."""
+    box = paid_yard(tmp_path, AGENT.replace('== "A"', '== ""'), names=("A",))
+    with ThreadPoolExecutor(1) as aside:
+        taking = aside.submit(_taken_and_lost, server)
+        run = box.start("--fleet", server.address, "--lanes", "1", env={"RALPH_FLEET_LEASE": "30s"})
+        taken = taking.result(60)
+        with workers(box, server, tmp_path, "one"):
+            said = ended(run, 100)
+
+    assert run.returncode == 0, said
+    assert taken.endswith("/1")
+    assert "was not heard of" not in said
+    assert starts(box, "A") == 1
+    assert [one.n for one in iterations(box)] == [1]
+    held_to_the_end(box, "A")
 
 
 def test_what_was_given_away_outlives_the_run(tmp_path: Path, server: Server) -> None:

@@ -19,6 +19,7 @@ class Delivery(Value, kw_only=True):
     how: How
     beat: Beat = Beat()  # the last that was heard
     words: str = ""  # why it was refused, or what became of it
+    is_unclaimed: bool = False  # no machine has it, and none will
 
 
 class Seat(Value, kw_only=True):

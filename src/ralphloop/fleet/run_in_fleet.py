@@ -1,6 +1,7 @@
 """A run in lanes whose agents work on other machines."""
 
 import asyncio
+import gc
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -120,6 +121,9 @@ async def run_in_fleet(
         setup = msgspec.structs.replace(setup, config=config, places=places)
         fleet = Fleet(carrier, remote, repository, server, places)
         make_lane = partial(FarLane, fleet=fleet)
+        # What is loaded by now stays: else deciding waits for all of it to be looked through.
+        gc.collect()
+        gc.freeze()
         looking = asyncio.create_task(_keep_looking(carrier, places))
         try:
             ended = await run_in_lanes(

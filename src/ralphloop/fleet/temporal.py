@@ -5,6 +5,10 @@ alive.  Where a machine refuses, it has started nothing: the same order is given
 id (`~1`), and that machine asks for no order for a while.  There is no workflow: the journal of the
 run is the truth, and outlives the run.  Who is there is read from the pollers of a queue, whose
 identity says what a machine has.
+
+A busy server can say that an order has begun while its answer to the machine was lost
+(temporalio/temporal#11733).  So a machine begins only once the server has its sign of life, and an
+order of which the server has none was begun by nobody: it is given away again.
 """
 
 import asyncio
@@ -50,6 +54,9 @@ _LOOK_S = 2.0
 _RPC = timedelta(seconds=10)
 _STOPPING_S = 15.0
 _MOST_KEPT = 200
+_CLAIM_PART = 3  # of the lease: so long a machine has to claim an order
+_LEAST_CLAIM_S = 5.0
+_MOST_UNCLAIMED = 20  # times one order; then something else is wrong
 _PASSING = {
     RPCStatusCode.UNAVAILABLE,
     RPCStatusCode.DEADLINE_EXCEEDED,
@@ -157,14 +164,21 @@ class TemporalCarrier:
 
     async def carry(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
         """Give the order to a machine that takes it: who refuses has started nothing."""
-        return await self._carry_on(ticket, hear, stop, refusals={})
+        return await self._carry_on(ticket, hear, stop, {}, given=0)
 
     async def _carry_on(
-        self, ticket: Ticket, hear: Hear, stop: StopSignal, refusals: dict[str, str]
+        self, ticket: Ticket, hear: Hear, stop: StopSignal, refusals: dict[str, str], given: int
     ) -> Delivery:
-        """Give away an order that these have refused, while there is somebody else to ask."""
-        for number in count(len(refusals)):
+        """Give away an order that these have refused, while there is somebody else to ask.
+
+        It was `given` so many times already, each under an id of its own.
+        """
+        unclaimed = 0
+        for number in count(given):
             delivery = await self._carry_once(ticket, _id(ticket, number), hear, stop)
+            if delivery.is_unclaimed and not stop.requested and unclaimed < _MOST_UNCLAIMED:
+                unclaimed += 1
+                continue
             if delivery.how != "refused" or not delivery.beat.refused:
                 return delivery
             refusals[delivery.beat.machine] = delivery.words
@@ -236,11 +250,13 @@ class TemporalCarrier:
     async def take_up(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
         handle = self._client.get_activity_handle(ticket.id, result_type=RawValue)
         delivery = await self._watch(ticket, handle, hear, stop)
+        # It may have been given to the next one: what was is found by its id, not given again.
+        if delivery.is_unclaimed:
+            return await self._carry_on(ticket, hear, stop, {}, given=1)
         if delivery.how != "refused" or ticket.machine:
             return delivery
-        # It may have been given to the next one: what was is found by its id, not given again.
         refusals = {delivery.beat.machine: delivery.words}
-        return await self._carry_on(ticket, hear, stop, refusals)
+        return await self._carry_on(ticket, hear, stop, refusals, given=1)
 
     async def close(self) -> None:
         """The client goes with the process."""
@@ -256,16 +272,17 @@ class TemporalCarrier:
             hear(beat)
 
         try:
-            return await self._wait(handle, heard, stop)
+            return await self._wait(ticket, handle, heard, stop)
         finally:
             self._working.pop(ticket.id, None)
 
     async def _wait(
-        self, handle: ActivityHandle[RawValue], hear: Hear, stop: StopSignal
+        self, ticket: Ticket, handle: ActivityHandle[RawValue], hear: Hear, stop: StopSignal
     ) -> Delivery:
         """Look at an order until it has ended; a server that is away for a while is waited for."""
         heard = Beat()
         asked_at: float | None = None
+        claim = _Claim(time_to_claim(ticket))
         while True:
             try:
                 seen = await handle.describe(include_heartbeat_details=True, rpc_timeout=_RPC)
@@ -273,17 +290,18 @@ class TemporalCarrier:
                     heard = beat
                     hear(beat)
                 if seen.status is not ActivityExecutionStatus.RUNNING:
-                    return await _ended(handle, heard)
+                    return await _ended(handle, seen, heard)
+                if claim.is_overdue(seen):
+                    await handle.terminate(reason="no machine has it", rpc_timeout=_RPC)
+                    continue  # who claimed it just before that is seen now
                 if stop.requested and asked_at is None:
                     # A person's own words are nobody's business there.
                     await handle.cancel(reason="stopped", rpc_timeout=_RPC)
                     asked_at = time.monotonic()
             except RPCError as error:
-                if error.status is RPCStatusCode.NOT_FOUND:
+                if not _passes(error):
                     words = "the server knows nothing of the order"
                     return Delivery(how="lost", beat=heard, words=words)
-                if error.status not in _PASSING:
-                    raise AgentUnavailable(f"Temporal: {error.message[:300]}") from None
                 if stop.requested and asked_at is None:
                     asked_at = time.monotonic()
             if asked_at is not None and time.monotonic() - asked_at > _STOPPING_S:
@@ -291,6 +309,55 @@ class TemporalCarrier:
                 words = f"{where} did not answer within {_STOPPING_S:.0f} s of being stopped"
                 return Delivery(how="lost", beat=heard, words=words)
             await _pause(stop, least_s=0.5 if asked_at is not None else 0.0)
+
+
+def _passes(error: RPCError) -> bool:
+    """Whether it is worth asking again; not where the server knows nothing of the order."""
+    if error.status is RPCStatusCode.NOT_FOUND:
+        return False
+    if error.status not in _PASSING:
+        raise AgentUnavailable(f"Temporal: {error.message[:300]}") from None
+    return True
+
+
+class _Claim:
+    """Whether the machine that the server says has an order says so as well."""
+
+    def __init__(self, most_s: float) -> None:
+        self._most_s = most_s
+        self._since: float | None = None  # it is said to have it, and has not said so
+
+    def is_overdue(self, seen: ActivityExecutionDescription) -> bool:
+        """The server has said so for too long."""
+        if seen.last_started_time is None or is_claimed(seen):
+            self._since = None
+            return False
+        if self._since is None:
+            self._since = time.monotonic()
+        return time.monotonic() - self._since > self._most_s
+
+
+def is_claimed(seen: ActivityExecutionDescription) -> bool:
+    """Whether the server has a sign of life of the machine that has the order."""
+    return seen.last_heartbeat_time is not None or seen.has_heartbeat_details()
+
+
+def _is_unclaimed(seen: ActivityExecutionDescription) -> bool:
+    """Whether an order has ended that nobody ever had."""
+    ended = (ActivityExecutionStatus.TIMED_OUT, ActivityExecutionStatus.TERMINATED)
+    return seen.status in ended and not is_claimed(seen)
+
+
+def time_to_claim(ticket: Ticket) -> float:
+    """Seconds in which a machine has to claim an order that the server has given to it."""
+    return max(_LEAST_CLAIM_S, ticket.lease_s / _CLAIM_PART)
+
+
+_UNCLAIMED = Delivery(
+    how="lost",
+    words="the server gave it to a machine, and no machine has it",
+    is_unclaimed=True,
+)
 
 
 def _id(ticket: Ticket, refusals: int) -> str:
@@ -307,8 +374,12 @@ async def _pause(stop: StopSignal, least_s: float = 0.0) -> None:
         await asyncio.wait_for(stop.wait(), _LOOK_S)
 
 
-async def _ended(handle: ActivityHandle[RawValue], heard: Beat) -> Delivery:
+async def _ended(
+    handle: ActivityHandle[RawValue], seen: ActivityExecutionDescription, heard: Beat
+) -> Delivery:
     """How an activity that is closed has ended."""
+    if _is_unclaimed(seen):
+        return _UNCLAIMED
     try:
         said = text_in(await handle.result(rpc_timeout=_RPC))
         return ended_by(msgspec.json.decode(said, type=Beat))

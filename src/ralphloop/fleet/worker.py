@@ -13,12 +13,14 @@ import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 from temporalio import activity
 from temporalio.api.common.v1 import Payload
-from temporalio.client import ActivityExecutionStatus, Client
+from temporalio.client import ActivityExecutionStatus, ActivityHandle, Client
 from temporalio.common import RawValue
+from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import (
     CustomSlotSupplier,
@@ -36,7 +38,15 @@ from ralphloop.fleet.codec import Illegible, in_the_open, text_in
 from ralphloop.fleet.leash import clock
 from ralphloop.fleet.machine import Machine
 from ralphloop.fleet.pipe import HandPipe
-from ralphloop.fleet.temporal import CARRY, DRAIN, Identity, keys_at, own_queue, queues_of
+from ralphloop.fleet.temporal import (
+    CARRY,
+    DRAIN,
+    Identity,
+    is_claimed,
+    keys_at,
+    own_queue,
+    queues_of,
+)
 from ralphloop.fleet.values import Beat, Ticket, Word
 from ralphloop.loop.run import Tell
 from ralphloop.proc.run import ourselves
@@ -47,6 +57,7 @@ _RPC = timedelta(seconds=5)
 _HEARTBEAT = timedelta(seconds=2)
 _ASK_PART = 8  # of the lease: so often it is asked whether anybody is there
 _GOING = timedelta(hours=12)
+_CLAIM_S = 0.1
 _QUIET_S = 5.0  # after a refusal, and twice as long after each that follows
 _MOST_QUIET_S = 600.0
 _NOTHING = RawValue(Payload())
@@ -204,6 +215,10 @@ class MachineWorker:
 
     async def _work_off(self, ticket: Ticket) -> str:
         machine = self._machine
+        handle = self._client.get_activity_handle(activity.info().activity_id)
+        if not await has_claimed(handle, machine.name, ticket.lease_s):
+            self._tell(f"{ticket.id} is not ours any more: nothing was started")
+            raise ApplicationError("it was taken back before it began", non_retryable=True)
         machine.directory.mkdir(parents=True, exist_ok=True)
         argv = [*ourselves(), "fleet", "hand", "--machine", msgspec.json.encode(machine).decode()]
         self._tell(f"{ticket.id} of {ticket.repository} begins")
@@ -254,6 +269,21 @@ class MachineWorker:
                     await asyncio.sleep(every_s)
                 else:
                     await asyncio.wait_for(self._stop.wait(), every_s)
+
+
+async def has_claimed(handle: ActivityHandle[Any], machine: str, most_s: float) -> bool:
+    """Whether the server knows that this machine has the order: only then it may begin."""
+    until = clock() + most_s
+    while clock() < until:
+        activity.heartbeat(_text(Beat(machine=machine)))
+        with suppress(RPCError):  # it does not answer: nobody knows
+            seen = await handle.describe(include_heartbeat_details=True, rpc_timeout=_RPC)
+            if seen.status is not ActivityExecutionStatus.RUNNING:
+                return False
+            if is_claimed(seen):
+                return True
+        await asyncio.sleep(_CLAIM_S)
+    return False
 
 
 def _text(beat: Beat) -> str:
