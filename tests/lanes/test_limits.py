@@ -36,6 +36,47 @@ def test_iterations_in_flight_count(tmp_path: Path) -> None:
     assert sum(box.passes().values()) == 3
 
 
+STEPS = """
+used = 0
+def step():
+    global used
+    used += 10_000
+    print(json.dumps({"type": "assistant", "session_id": STORY, "parent_tool_use_id": None,
+        "message": {"id": f"m{used}", "role": "assistant", "model": "made-up-9",
+            "content": [{"type": "text", "text": "Working."}],
+            "usage": {"input_tokens": 9_900, "output_tokens": 100}}}), flush=True)
+step()
+time.sleep(0.4)
+step()
+time.sleep(0.4)
+write(f"{STORY}.txt", STORY)
+answer(used / 1e6, usage={"input_tokens": used - 100, "output_tokens": 100})
+"""
+
+
+@pytest.mark.parametrize("limit", ["max_cost_usd = 0.30", "max_tokens = 300_000"])
+def test_a_start_leaves_their_part_to_lanes_that_wait_for_landing(
+    tmp_path: Path, limit: str
+) -> None:
+    """Who has ended and waits to land starts again soon: nobody takes all that is left before."""
+    stories = stories_of(*"abcdefghi")
+    prices = '[prices."made-up-*"]\ninput = 1.0\noutput = 1.0\n'
+    slow = [["sleep", "0.5"]]
+    box = yard(
+        tmp_path,
+        PAID + STEPS,
+        stories=stories,
+        limits=limit,
+        output="claude",
+        toml=prices,
+        checks=slow,
+    )
+    done = box.run("--lanes", "3")
+    assert "another step would pass it" not in done.text, done.text
+    assert done.code == 0, done.text
+    assert [starts(box, name) for name in "abcdefghi"] == [1] * 9
+
+
 def test_lanes_never_start_what_the_money_left_cannot_pay(tmp_path: Path) -> None:
     """Once it is known what a start costs, so many start that all together stay below the limit."""
     agent = 'write(f"{STORY}.txt", STORY)\nanswer(0.3)\n'

@@ -112,6 +112,11 @@ class Lane(msgspec.Struct):
     took: Expense | None = None  # by its start, whose agent has ended, till that is written
 
     @property
+    def has_its_part(self) -> bool:
+        """Whether what its start may use is taken from what others may."""
+        return self.reserved_usd is not None or self.reserved_tokens is not None
+
+    @property
     def number(self) -> int:
         return self.workspace.number
 
@@ -193,19 +198,31 @@ class LanePool(msgspec.Struct):
         """What a lane may spend so that all together never spend more than is left."""
         lane = self.lanes[number]
         others = [it.reserved_usd for it in self.lanes.values() if it is not lane]
-        reserved = [dollars for dollars in others if dollars is not None]
-        free = self.book.count - len(reserved)
-        lane.reserved_usd = max(0.0, left - sum(reserved)) / max(1, free)
+        rest = max(0.0, left - sum(dollars for dollars in others if dollars is not None))
+        dearest = self.journal.dearest() or Expense()
+        lane.reserved_usd = rest / self._parts(lane, left, dearest.cost_usd)
         return lane.reserved_usd
 
     def reserve_tokens(self, number: int, left: int) -> int:
         """What tokens a lane may use so that all together never use more than are left."""
         lane = self.lanes[number]
         others = [it.reserved_tokens for it in self.lanes.values() if it is not lane]
-        reserved = [tokens for tokens in others if tokens is not None]
-        free = self.book.count - len(reserved)
-        lane.reserved_tokens = max(0, left - sum(reserved)) // max(1, free)
+        rest = max(0, left - sum(tokens for tokens in others if tokens is not None))
+        dearest = self.journal.dearest() or Expense()
+        lane.reserved_tokens = rest // self._parts(lane, left, dearest.fresh_tokens)
         return lane.reserved_tokens
+
+    def _parts(self, lane: Lane, left: float, each: float) -> int:
+        """Among how many starts the rest is divided: those that may yet be made beside it.
+
+        A lane whose agent has ended, and which only waits to land, starts again soon; and no more
+        start than what is left can pay for, where it can pay for one.
+        """
+        count = self.book.count
+        paid = (int(left / each) if each else 0) or count
+        others = (it for it in self.lanes.values() if it is not lane)
+        at_work = sum(it.has_its_part and it.took is None for it in others)
+        return max(1, min(count, paid) - at_work)
 
     def files_in(self, lane: Lane) -> tuple[str, ...]:
         """What was changed in a lane so far, while its agent works.
