@@ -17,6 +17,7 @@ from benchmarks.nights.measure import Live, Result, measure
 from benchmarks.nights.nights import LIVE_NIGHT, NIGHTS, Night
 from benchmarks.nights.show import costs, picture, table
 from benchmarks.nights.supervisors import SUPERVISORS, Supervisor
+from benchmarks.progress import Progress
 from tests.e2e.clis import CLIS, NotInstalled
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -125,7 +126,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--peers", type=Path, default=Path("peers"), help="where the others are cloned"
     )
-    parser.add_argument("--jobs", type=int, default=2, help="nights at the same time")
+    parser.add_argument(
+        "--jobs", type=int, default=4, help="nights at the same time; they mostly wait"
+    )
     parser.add_argument("--out", type=Path, help="write the raw results as JSON")
     parser.add_argument("--keep", type=Path, help="copy what each night left, to look at it")
     parser.add_argument("--page", type=Path, help="run nothing: put the last results into a page")
@@ -176,21 +179,35 @@ def _run(
     live: Live | None,
     book: _Book,
 ) -> None:
+    pairs = [(night, supervisor) for night in nights for supervisor in supervisors]
+    measured = {} if live else _measured()
+    # The longest first, so that no single one is waited for at the end.
+    pairs.sort(key=lambda it: -measured.get((it[0].name, it[1].name), 0.0))
+    todo = [(night.name, supervisor.name) for night, supervisor in pairs]
+    progress = Progress(todo, measured, options.jobs)
+    print(progress.beginning(), flush=True)
+
     def run(pair: tuple[Night, Supervisor]) -> None:
         night, supervisor = pair
         result = measure(supervisor, night, options.keep, live)
         print(
             f"{night.name} / {supervisor.name}: {result.truly_done} truly done,"
             f" {result.falsely_done} falsely called done, {result.starts} starts,"
-            f" ${result.dollars:.2f}, {result.wall_s:.0f} s, {result.ended}",
+            f" ${result.dollars:.2f}, {result.wall_s:.0f} s, {result.ended}"
+            f" ({progress.after((night.name, supervisor.name))})",
             flush=True,
         )
         book.add(result)
 
-    pairs = [(night, supervisor) for night in nights for supervisor in supervisors]
     with ThreadPoolExecutor(max_workers=options.jobs) as pool:
         for _ in pool.map(run, pairs):
             continue  # what a night raised is raised here
+
+
+def _measured() -> dict[tuple[str, str], float]:
+    """How long each night took each supervisor when it was last measured."""
+    known = json.loads(RESULTS.read_text())["results"] if RESULTS.exists() else []
+    return {(it["night"], it["supervisor"]): float(it["wall_s"]) for it in known}
 
 
 if __name__ == "__main__":

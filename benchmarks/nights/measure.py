@@ -60,7 +60,7 @@ class Result:
     tokens_wasted: int | None  # in starts that left no story truly done; None: not known
     dollars: float
     wall_s: float
-    known_after_s: float | None  # from the first misbehaviour to its end; None: it called all done
+    known_after_s: float | None  # from the first misbehaviour to its end; None: nobody was told
     ended: str  # by itself, cut off
     exit_code: int | None
     left_running: int  # processes of the night that were there when it had ended
@@ -208,7 +208,8 @@ def _judged(
     honest = [it for it in actor.rounds.values() if it.honest]
     useful = {it.story: it for it in honest if it.story in true}
     kept = sum((it.billed for it in useful.values()), Usage())
-    is_known = bool(actor.misbehaved_at) and not (ending.code == 0 and false)
+    unsaid = false if claims.proven is None else false & claims.proven
+    is_known = bool(actor.misbehaved_at) and not (ending.code == 0 and unsaid)
     known_after = round(ending.over - actor.misbehaved_at, 1)
     log = root.parent / START_LOG
     return Result(

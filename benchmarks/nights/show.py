@@ -16,16 +16,21 @@ class Sums(NamedTuple):
     false: int
     admitted: int  # called done, false, and said by itself to be unproven
     lost: int
+    not_whole: int  # nights after which something is not done
+    told: int  # of these, the ones of which a person is told
     cut: int
+    left_running: int
     starts: int
     dollars: float
+    wall_s: float
     wasted: float  # the part of all tokens that left nothing
 
 
 def table(whole: dict[str, Any]) -> str:
-    """Markdown: all nights together first, then a row per night and a column per supervisor."""
+    """Markdown: all nights together, what a person is told, and each night; a column for each."""
     names = list(whole["versions"])
-    return f"{_summary(whole, names)}\n\n{_nights(whole, names)}"
+    parts = (_summary(whole, names), _knowing(whole, names), _nights(whole, names))
+    return "\n\n".join(parts)
 
 
 def _summary(whole: dict[str, Any], names: list[str]) -> str:
@@ -38,9 +43,12 @@ def _summary(whole: dict[str, Any], names: list[str]) -> str:
         ("stories truly done", [f"{it.done} of {STORIES * it.nights}" for it in sums]),
         ("falsely called done", [_false_words(it) for it in sums]),
         ("done work lost", [str(it.lost) for it in sums]),
+        ("told when something is not done", [f"{it.told} of {it.not_whole}" for it in sums]),
         ("nights still going when time was up", [str(it.cut) for it in sums]),
+        ("processes left running", [str(it.left_running) for it in sums]),
         ("starts of the agent", [str(it.starts) for it in sums]),
         ("paid", [f"${it.dollars:.2f}" for it in sums]),
+        ("all nights took", [f"{it.wall_s / 60:.0f} min" for it in sums]),
         ("tokens that left nothing", [f"{100 * it.wasted:.0f} %" for it in sums]),
     )
     lines += [f"| {label} | " + " | ".join(cells) + " |" for label, cells in rows]
@@ -78,15 +86,53 @@ def sums_of(whole: dict[str, Any], name: str) -> Sums:
         false=sum(it["falsely_done"] for it in mine),
         admitted=sum(admitted),
         lost=sum(it["work_lost"] for it in mine),
-        cut=len([it for it in mine if it["ended"] == "cut off"]),
+        not_whole=len([it for it in mine if _is_not_whole(it)]),
+        told=len([it for it in mine if _is_not_whole(it) and it["known_after_s"] is not None]),
+        cut=len([it for it in mine if _is_cut(it)]),
+        left_running=sum(it["left_running"] for it in mine),
         starts=sum(it["starts"] for it in mine),
         dollars=sum(it["dollars"] for it in mine),
+        wall_s=sum(it["wall_s"] for it in mine),
         wasted=wasted / tokens if tokens else 0.0,
     )
 
 
 def _knows_proof(result: dict[str, Any]) -> bool:
     return result["proven_falsely"] is not None
+
+
+def _is_not_whole(result: dict[str, Any]) -> bool:
+    return bool(result["truly_done"] < STORIES)
+
+
+def _is_cut(result: dict[str, Any]) -> bool:
+    return bool(result["ended"] == "cut off")
+
+
+def _knowing(whole: dict[str, Any], names: list[str]) -> str:
+    """How long until a person is told, of the nights in which somebody left something undone."""
+    by_place = {(it["night"], it["supervisor"]): it for it in whole["results"]}
+    lines = [
+        "| until a person knows | " + " | ".join(names) + " |",
+        "|---" * (len(names) + 1) + "|",
+    ]
+    for night in whole["nights"]:
+        results = [by_place.get((night, name)) for name in names]
+        if any(it is not None and _is_not_whole(it) for it in results):
+            lines.append(f"| {night} | " + " | ".join(map(_known, results)) + " |")
+    return "\n".join(lines)
+
+
+def _known(result: dict[str, Any] | None) -> str:
+    if result is None:
+        return ""
+    if not _is_not_whole(result):
+        return "all done"
+    if _is_cut(result):
+        return f"not in {result['wall_s']:.0f} s"
+    if result["known_after_s"] is None:
+        return "**never**"
+    return f"{result['known_after_s']:.0f} s"
 
 
 def _nights(whole: dict[str, Any], names: list[str]) -> str:
@@ -111,10 +157,10 @@ def _cell(result: dict[str, Any] | None) -> str:
         words.append(f"{result['work_lost']} lost")
     words.append(_starts(result["starts"]))
     words.append(f"${result['dollars']:.2f}")
-    if result["ended"] == "cut off":
+    if _is_cut(result):
         words.append(f"still going after {result['wall_s']:.0f} s")
     else:
-        words.append(f"exit {result['exit_code']}")
+        words += [f"{result['wall_s']:.0f} s", f"exit {result['exit_code']}"]
     return ", ".join(words)
 
 

@@ -127,12 +127,15 @@ def test_the_table_adds_up() -> None:
         "dollars": 0.5,
         "tokens": 100,
         "tokens_wasted": 25,
-        "wall_s": 9.0,
+        "wall_s": 90.0,
+        "known_after_s": 12.4,
+        "left_running": 1,
     }
+    never = {"known_after_s": None}
     whole = {
         "versions": {"ours": "1"},
         "nights": {"a": "", "b": ""},
-        "results": [{**result, "night": "a"}, {**result, "night": "b"}],
+        "results": [{**result, "night": "a"}, {**result, **never, "night": "b"}],
     }
     sums = sums_of(whole, "ours")
     assert (sums.done, sums.false, sums.admitted, sums.starts) == (6, 2, 2, 10)
@@ -140,6 +143,11 @@ def test_the_table_adds_up() -> None:
     assert f"6 of {2 * STORIES}" in shown
     assert "2, 2 of them said to be unproven" in shown
     assert "25 %" in shown
+    assert "| told when something is not done | 1 of 2 |" in shown
+    assert "| processes left running | 2 |" in shown
+    assert "| all nights took | 3 min |" in shown
+    assert "| a | 12 s |" in shown
+    assert "| b | **never** |" in shown
     assert "6 / 2" in picture(whole)
 
 
