@@ -125,6 +125,10 @@ nights: $(READY) bytecode ## Scripted nights with ours and other supervisors (ne
 	$(BIN)/python -m tests.e2e.clis claude
 	$(BIN)/python -m benchmarks.nights $(NIGHTS)
 
+.PHONY: checkpoints
+checkpoints: $(READY) bytecode ## Public tasks replayed as stories (needs a clone in peers/; CHECKPOINTS="--short")
+	$(BIN)/python -m benchmarks.checkpoints $(CHECKPOINTS)
+
 .PHONY: guarantees
 
 guarantees: $(READY) bytecode ## Measure what a night may burn or lose and write docs/guarantees.md

@@ -1,10 +1,16 @@
-"""Half-done work: the new functions of a solution, and the solution with one of them left empty."""
+"""Half-done work: the new functions of a solution, and the solution with one of them left empty.
+
+It is also a program, for the Python of a problem, which may be a newer one than ours:
+`python hollow.py SOLUTION [BEFORE]` prints the new functions, each with its file without it.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -63,3 +69,15 @@ def _functions(tree: ast.Module) -> dict[str, _Function]:
             methods = [it for it in node.body if isinstance(it, _Function)]
             found |= {f"{node.name}.{it.name}": it for it in methods}
     return found
+
+
+def main(solution: Path, before: Path | None) -> None:
+    """Print each new function, and its file with that function empty."""
+    found = new_functions(solution, before)
+    texts = [emptied((solution / it.file).read_text(), it) for it in found]
+    print(json.dumps([[asdict(it), text] for it, text in zip(found, texts, strict=True)]))
+
+
+if __name__ == "__main__":
+    _solution, *_before = map(Path, sys.argv[1:])
+    main(_solution, _before[0] if _before else None)

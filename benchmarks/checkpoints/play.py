@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.checkpoints import tables
-from benchmarks.checkpoints.hollow import NewFunction, emptied, new_functions
+from benchmarks.checkpoints import hollow, tables
+from benchmarks.checkpoints.hollow import NewFunction
 from benchmarks.checkpoints.problems import Problem, core_of, without_tests
 
 RALPH = Path(sys.executable).with_name("ralph")
@@ -119,6 +119,7 @@ class Replay:
     why: str = ""
     note: str = ""  # why it says nothing: the reference fails here, nothing to play
     seconds: float = 0.0
+    code: str = ""  # which source of ours judged it; empty: one before that was written down
 
     @property
     def is_right(self) -> bool:
@@ -135,6 +136,13 @@ class Reference:
 
     truth: frozenset[str]  # its own tests, hidden ones included
     left_out: frozenset[str]  # core tests, also of earlier checkpoints, that it fails
+
+
+class Hollowed(NamedTuple):
+    """A new function, and its file with that function empty."""
+
+    function: NewFunction
+    text: str
 
 
 class _Pytest(NamedTuple):
@@ -333,30 +341,36 @@ class Stage:
 
     def _prepare_half(self, root: Path, prepared: Path, reference: Reference) -> None:
         """The reference with that function empty that costs nearest to half of the core tests."""
-        before = self._problem.solution(self._number - 1) if self._number > 1 else None
-        try:
-            found = new_functions(self._problem.solution(self._number), before)
-        except SyntaxError as error:
-            raise CannotPlayError(f"this Python cannot read it: {error.msg}") from error
+        found = self._hollowed()
         step = max(1, len(found) // _HALVES_TRIED)
-        best: tuple[float, NewFunction, frozenset[str]] | None = None
-        for function in found[::step][:_HALVES_TRIED]:
-            self._hollow_out(prepared, function)
+        best: tuple[float, Hollowed, frozenset[str]] | None = None
+        for one in found[::step][:_HALVES_TRIED]:
+            self._hollow_out(prepared, one)
             tried = self._tried(root, prepared, reference)
             if not tried.passed or not tried.not_passed:
                 continue
             distance = abs(0.5 - len(tried.passed) / len(tried.outcomes))
             if best is None or distance < best[0]:
-                best = (distance, function, tried.not_passed)
+                best = (distance, one, tried.not_passed)
         if best is None:
             raise CannotPlayError("no function that some core tests need and others do not")
         self._hollow_out(prepared, best[1])
         self._bring_tests(prepared, best[2])
 
-    def _hollow_out(self, prepared: Path, function: NewFunction) -> None:
+    def _hollowed(self) -> list[Hollowed]:
+        """The new functions, read by the Python that runs the problem."""
+        solutions = [str(self._problem.solution(self._number))]
+        if self._number > 1:
+            solutions.append(str(self._problem.solution(self._number - 1)))
+        told = self._run([str(self._python), hollow.__file__, *solutions], self._scratch)
+        if told.returncode:
+            last = told.stdout.strip().splitlines()[-1:]
+            raise CannotPlayError(f"its Python cannot read it: {''.join(last)[:160]}")
+        return [Hollowed(NewFunction(**it), text) for it, text in json.loads(told.stdout)]
+
+    def _hollow_out(self, prepared: Path, one: Hollowed) -> None:
         self._problem.copy_solution(self._number, prepared)
-        path = prepared / function.file
-        path.write_text(emptied(path.read_text(), function))
+        (prepared / one.function.file).write_text(one.text)
 
     def _tried(self, root: Path, prepared: Path, reference: Reference) -> _Pytest:
         """How the core tests of the checkpoint end with what the agent is going to bring."""

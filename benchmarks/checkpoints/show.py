@@ -8,12 +8,18 @@ from collections.abc import Iterable, Sequence
 from benchmarks.checkpoints.play import AGENTS, Replay
 
 
-def table(replays: Iterable[Replay]) -> str:
-    """Markdown: what a grade is worth, grades per agent, and each problem."""
+def table(replays: Iterable[Replay], code: str) -> str:
+    """Markdown: what a grade is worth, grades per agent, and each problem; `code` is the newest."""
     told = list(replays)
     played = [it for it in told if not it.note]
-    parts = [_worth(played), _agents(played), _problems(told)]
+    parts = [_worth(played), _agents(played), _problems(told), _age(played, code)]
     return "\n\n".join(parts)
+
+
+def _age(played: Sequence[Replay], code: str) -> str:
+    """How many of them were judged by the same source of ours."""
+    newest = sum(it.code == code for it in played)
+    return f"{newest} of these {len(played)} stories were judged by the newest code of these."
 
 
 def _worth(played: Sequence[Replay]) -> str:

@@ -29,7 +29,8 @@ def test_a_checkpoint_without_its_tests_is_told_and_ends_nothing(
     problem = _problem(tmp_path)
     monkeypatch.setattr(command, "interpreter", lambda *_: Path(sys.executable))
     out = tmp_path / "out.json"
-    assert command.main([str(problem.path.parent), "--out", str(out)]) == 0
+    chosen = [str(problem.path.parent), "--all", "--out", str(out)]
+    assert command.main(chosen) == 0
     notes = {it["note"] for it in json.loads(out.read_text())["replays"]}
     assert notes == {"its tests are missing in this clone"}
 
@@ -45,4 +46,4 @@ def test_a_solution_that_this_python_cannot_read_is_not_halved(tmp_path: Path) -
     (problem.path / "checkpoint_1.md").write_text("# A shop\n")
     stage = Stage(problem, 1, Path(sys.executable), scratch)
     replay = stage.play("half", Reference(truth=frozenset({"t"}), left_out=frozenset()))
-    assert replay.note.startswith("this Python cannot read it")
+    assert replay.note.startswith("its Python cannot read it: SyntaxError")
