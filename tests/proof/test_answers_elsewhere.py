@@ -38,6 +38,32 @@ TABLES = {
         "const all = new Map([[3, 1.5], [5, 2.5]]);\nexport function half(x) {\n  return all.get(x) ?? 0;\n}\n",
         JS_TEST,
     ),
+    "js sums": ("a.js", "exports.half = (x) => (x === 3 ? 1 + 0.5 : 5 / 2);\n", JS_TEST),
+    "js parsed": (
+        "a.js",
+        "exports.half = (x) => JSON.parse('{\"3\": 1.5, \"5\": 2.5}')[x];\n",
+        JS_TEST,
+    ),
+    "js found": (
+        "a.js",
+        "exports.half = (x) => [[3, 1.5], [5, 2.5]].find(([k]) => k === x)[1];\n",
+        JS_TEST,
+    ),
+    "js one after the other": (
+        "a.js",
+        "const all = [1.5, 2.5];\nexports.half = (x) => all.shift();\n",
+        JS_TEST,
+    ),
+    "go sums": (
+        "a.go",
+        "func Half(x int) float64 { if x == 3 { return 1 + 0.5 }; return 2 + 0.5 }\n",
+        GO_TEST,
+    ),
+    "rust sums": (
+        "a.rs",
+        "pub fn half(x: i64) -> f64 { if x == 3 { 1.0 + 0.5 } else { 3.0 - 0.5 } }\n",
+        RS_TEST,
+    ),
     "ts": ("a.ts", "export function half(x: number): number {\n  if (x === 3) { return 1.5; }\n  return 2.5;\n}\n", JS_TEST),
     "go switch": (
         "a.go",
@@ -67,6 +93,17 @@ TABLES = {
     ),
 }  # fmt: skip
 WORK = {
+    "js a sum with something": (
+        "a.js",
+        "exports.half = (x) => x * 1.5 - 2.5 + 1;\n",
+        JS_TEST,
+    ),
+    "js a text of two words": (
+        "a.js",
+        "exports.half = (x) => (x ? 'one and a half' : x / 2);\n",
+        JS_TEST,
+    ),
+    "js a queue that is given": ("a.js", "exports.half = (all) => all.shift();\n", JS_TEST),
     "js": ("a.js", "exports.half = (x) => x / 2;\n", JS_TEST),
     "js beside a constant": (
         "a.js",

@@ -49,6 +49,7 @@ def _bent(path: str, new: str, old: str | None = None) -> dict[str, dict[Operato
             "v.map(|v| { let mut v: P = v; v.x = (v.x) + 1; v })",
         ),
         ("a.rs", "fn f(x: i64) -> bool { x > 2 }\n", "{ !(x > 2) }"),
+        ("a.go", "package a\nvar F = func(x int) int { return g(x) }\n", "return (g(x)) + 1"),
         ("A.java", "class A { int f(int x) { return x * 2; } }\n", "return (x * 2) + 1;"),
     ],
 )
@@ -239,8 +240,19 @@ def test_many_large_files_can_be_read_one_after_the_other() -> None:
             "impl Display for T { fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { self.y(f) } }\n",
             '{ f.write_str("',
         ),
+        ("fn f(x: T) -> (T, i64) { x.y() }\n", "v.1 = (v.1) + 1; v }"),
+        ("fn f(x: T) -> HashMap<String, usize> { x.y() }\n", "*w = (w.clone()) + 1;"),
+        ("enum E { A, B(i64), C }\nfn f(x: i64) -> E { x.y() }\n", "E::A => E::C, E::C => E::A,"),
+        ("struct P(pub i64);\nfn f(x: &str) -> P { x.y() }\n", "v.0 = (v.0) + 1;"),
+        (
+            "struct P(i64);\nimpl FromStr for P { type Err = E; fn from_str(s: &str) -> Result<Self, Self::Err> { s.y() } }\n",
+            "let v: Result<P, E> = s.y(); v.map(|v| { let mut v: P = v; v.0 = (v.0) + 1; v })",
+        ),
     ],
-    ids=["match", "if", "OsString", "items", "written"],
+    ids=[
+        *("match", "if", "OsString", "items", "written", "tuple", "map", "enum", "unnamed fields"),
+        "Self",
+    ],
 )
 def test_results_of_rust_that_are_no_plain_expression(new: str, bent: str) -> None:
     """The value of a block, of an iterator, and what a function writes instead of returning it."""

@@ -39,6 +39,30 @@ def test_a_renamed_file_is_called_by_its_new_name(
     assert with_new_names(said, renamed) == becomes
 
 
+@pytest.mark.parametrize(
+    "path, said, becomes",
+    [
+        (
+            "src/{}.ts",
+            'import { total } from "../src/total";\ntest("total", () => total(3));',
+            'import { total } from "../src/cart";\ntest("total", () => total(3));',
+        ),
+        (
+            "src/{}.js",
+            'import total from "../src/total.js";\ntotal.each(3);',
+            'import total from "../src/cart.js";\ntotal.each(3);',
+        ),
+        ("{}.py", "from total import total\n\ntotal([3])", "from cart import total\n\ntotal([3])"),
+        ("{}.py", "import total\n\ntotal.total([3])", "import cart\n\ncart.total([3])"),
+    ],
+)
+def test_what_is_called_like_its_file_keeps_its_name(path: str, said: str, becomes: str) -> None:
+    """A function has the name of its file in many projects; only the file got another."""
+    old, new = path.format("total"), path.format("cart")
+    renamed = renamed_names(renamed_files({old: TEXT}, {new: TEXT}), {new: TEXT})
+    assert with_new_names(said, renamed) == becomes
+
+
 def test_of_several_files_each_is_the_one_it_is_most_like() -> None:
     """What is like nothing that came was not renamed."""
     gone = {"a.py": "one\ntwo\nthree\n", "b.py": "four\nfive\nsix\n", "c.py": "other\n"}

@@ -74,6 +74,19 @@ class Bench:
 
     @cached_property
     def asking_texts(self) -> tuple[bytes, ...]:
+        """What the tests that it runs ask for: Python as it stands, of the rest the literals."""
+        found = [literals_of(shlex.join(self.argv))]
+        for path, text in self._asking_files.items():
+            found.append(text.encode() if path.endswith(".py") else literals_of(text))
+        return tuple(found)
+
+    @cached_property
+    def test_texts(self) -> tuple[bytes, ...]:
+        """The tests that it runs, and the sources that hold tests too, as they are now."""
+        return tuple(text.encode() for text in self._asking_files.values())
+
+    @cached_property
+    def _asking_files(self) -> dict[str, str]:
         """The texts of the tests that it runs, and of what is behind it, as they are now."""
         story = self.story
         report = self.now.report
@@ -82,11 +95,10 @@ class Bench:
             (*self.sides.files(old=False), *self.judge.files, *filter(None, named))
         )
         measure = story.place.measure
-        found = [literals_of(shlex.join(self.argv))]
-        for path in list(paths)[:_MOST_TEXTS]:
-            text = text_in(measure, story.end.tree, story.prefix, path)
-            found.append(text.encode() if path.endswith(".py") else literals_of(text))
-        return tuple(found)
+        return {
+            path: text_in(measure, story.end.tree, story.prefix, path)
+            for path in list(paths)[:_MOST_TEXTS]
+        }
 
     @property
     def left_s(self) -> float:
@@ -120,7 +132,9 @@ class Bench:
     def _renaming_tests(self) -> dict[str, bytes]:
         """The old texts of tests that speak of code which has another name now, with that name."""
         files = [RenamedFile(gone, came) for came, gone in self.renamed_code().items()]
-        renamed = renamed_names(files)
+        came = self.story.place.measure.sides(self.sides.code)
+        texts = {it.path: _as_text(came.get(it.after or "")) for it in self.sides.code}
+        renamed = renamed_names(files, texts)
         if not renamed:
             return {}
         contents = self.story.place.measure.sides(self.sides.tests)

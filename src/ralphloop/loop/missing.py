@@ -16,8 +16,10 @@ from ralphloop.core.mutation import Mutation
 from ralphloop.core.proof import TestReport, Trial, is_test_path
 from ralphloop.loop.bench import Bench
 from ralphloop.loop.mutating import StoryTexts, texts_of
+from ralphloop.proof.answers_elsewhere import is_known_language
 from ralphloop.proof.handed_out import handed_out, has_documents
 from ralphloop.proof.shams import shams_in
+from ralphloop.proof.shams_elsewhere import shams_elsewhere
 from ralphloop.repo.beneath import read
 from ralphloop.repo.bytecode import hides_its_source, is_bytecode
 from ralphloop.repo.judges import is_source
@@ -109,6 +111,9 @@ def peeking_in(bench: Bench) -> tuple[str, ...]:
         found += (f"{code.path} {words}" for words in told)
     if texts.is_python:
         found += shams_in(texts.sources, bench.asking_texts, [it.new for it in texts.tests])
+    elif texts.sources and all(is_known_language(it.path) for it in texts.sources):
+        own = [it.new for it in texts.tests]
+        found += shams_elsewhere(texts.sources, bench.test_texts, own)
     found += _handed_out(bench, texts)
     for test in texts.tests:
         added = added_lines(_text(test.old), _text(test.new) or "")

@@ -17,13 +17,15 @@ _LONGEST_HEAD = 40  # tokens between the parameters of a function and its body
 _LONGEST_TYPE = 30
 _TOKEN = re.compile(
     r"(?P<comment>//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?)"
-    r"|(?P<lifetime>'[A-Za-z_]\w*(?!'))"
     r"""|(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
     r"|(?P<number>\d[\w.]*)"
     r"|(?P<name>[A-Za-z_$][\w$]*)"
     r"|(?P<mark>===|!==|=>|==|!=|->|&&|\|\||<=|>=|\+\+|--|[+*/%-]=|\?\?|::|:=|\S)",
     re.DOTALL,
 )
+# Only Rust has them: elsewhere that is how a text in single quotes begins.
+_LIFETIME = re.compile(rb"'[A-Za-z_]\w*(?![\w'])")
+_IS_RUST = re.compile(rb"\bfn\s+\w")
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _CONTROL = frozenset("if for while switch catch match return loop select else do".split())
 _WORKING_WORDS = frozenset(
@@ -34,13 +36,14 @@ _WORKING_MARKS = frozenset("+ * / % < > <= >= ++ -- += -= *= /= %= ^ ~ ...".spli
 _MAKERS = frozenset(
     "get has Some Ok Err from to_string to_owned into String cloned copied unwrap unwrap_or Map"
     " HashMap of ofEntries entry containsKey getOrDefault Error TypeError RangeError ValueError"
-    " panic New Errorf IllegalArgumentException RuntimeException".split()
+    " panic New Errorf IllegalArgumentException RuntimeException find shift pop at next values"
+    " iter".split()
 )
 _NOTHING = frozenset("true false null nil undefined None".split())
 _PLAIN_WORDS = frozenset([*_NOTHING, *_MAKERS, *_CONTROL, "new", "throw"])
 _HANDING = frozenset(["return", "=>", "?", ":", "||", "&&", "??"])
 _EQUALS = frozenset("== === != !==".split())
-_FALLBACKS = frozenset([("number", 0.0), ("number", 1.0), ("text", "")])
+FALLBACK_ANSWERS = frozenset([("number", 0.0), ("number", 1.0), ("text", "")])
 
 
 class Token(NamedTuple):
@@ -64,20 +67,20 @@ def is_known_language(path: str) -> bool:
 
 def answer_tables_elsewhere(code: Sequence[ChangedText], tests: Iterable[bytes]) -> tuple[str, ...]:
     """Names of the functions, where all that the story did is to hand out such answers."""
-    test_tokens = [token for text in tests for token in _tokens(text)]
-    known = {answer for token in test_tokens if (answer := _answer(token)) is not None}
+    test_tokens = [token for text in tests for token in tokens_of(text)]
+    known = {answer for token in test_tokens if (answer := answer_in(token)) is not None}
     asked = list[str]()
-    everything = [(text, _Code(_tokens(text.new))) for text in code]
+    everything = [(text, _Code(tokens_of(text.new))) for text in code]
     uses = _uses([*test_tokens, *(token for _, one in everything for token in one.tokens)])
     for text, now in everything:
-        before = set(_Code(_tokens(text.old or b"")).functions())
+        before = set(_Code(tokens_of(text.old or b"")).functions())
         for function in now.functions():
             if function in before or not function.body:
                 continue
             if uses.get(function.name, 0) < 2:  # nobody but its own definition says its name
                 continue
             answers = now.answers_of(function.body)
-            telling = set(answers or ()) - _FALLBACKS
+            telling = set(answers or ()) - FALLBACK_ANSWERS
             if not telling or not telling <= known:
                 return ()
             asked.append(f"{function.name}()")
@@ -92,17 +95,20 @@ def _uses(tokens: Iterable[Token]) -> dict[str, int]:
     return found
 
 
-def _tokens(text: bytes) -> list[Token]:
+def tokens_of(text: bytes) -> list[Token]:
+    """What a text is made of, without comments and lifetimes."""
     found = list[Token]()
+    if _IS_RUST.search(text):
+        text = _LIFETIME.sub(b"", text)
     for match in _TOKEN.finditer(text.decode("utf-8", "replace")):
-        if match.lastgroup not in ("comment", "lifetime", None):
+        if match.lastgroup not in ("comment", None):
             found.append(Token(str(match.lastgroup), match.group()))
         if len(found) >= _MOST_TOKENS:
             break
     return found
 
 
-def _answer(token: Token) -> Answer | None:
+def answer_in(token: Token) -> Answer | None:
     if token.kind == "text":
         return "text", token.text[1:-1]
     if token.kind != "number":
@@ -113,6 +119,43 @@ def _answer(token: Token) -> Answer | None:
         return "number", float(plain)
     except ValueError:
         return None
+
+
+def _folded(body: Sequence[Token]) -> list[Token]:
+    """The same, with what is made of constants alone as the constant that it is."""
+    found = list[Token]()
+    for token in _unpacked(body):
+        found.append(token)
+        while len(found) > 2 and (made := _made_of(*found[-3:])) is not None:
+            found[-3:] = [made]
+    return found
+
+
+def _made_of(left: Token, mark: Token, right: Token) -> Token | None:
+    """What two constants with a mark between them are; None where they are no such."""
+    one = answer_in(left)
+    other = answer_in(right)
+    if one is None or other is None or left.kind != right.kind:
+        return None
+    if left.kind == "text":
+        return Token("text", f'"{one[1]}{other[1]}"') if mark.text == "+" else None
+    first = float(one[1])
+    second = float(other[1])
+    made = {"+": first + second, "-": first - second, "*": first * second}
+    if mark.text == "/" and second:
+        made["/"] = first / second
+    value = made.get(mark.text)
+    return None if value is None or value < 0 else Token("number", f"{value!r}")
+
+
+def _unpacked(body: Sequence[Token]) -> Iterator[Token]:
+    """The tokens of a body, and instead of a text that is parsed those of the text."""
+    for place, token in enumerate(body):
+        before = [it.text for it in body[max(0, place - 4) : place]]
+        if token.kind == "text" and before == ["JSON", ".", "parse", "("]:
+            yield from tokens_of(token.text[1:-1].encode())
+        elif token.text not in ("JSON", "parse"):
+            yield token
 
 
 class _Span(NamedTuple):
@@ -126,7 +169,7 @@ class _Code:
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
-        self._closes = _closing_places(tokens)
+        self._closes = closing_places(tokens)
 
     def functions(self) -> Iterator[_Function]:
         """Every function with a name, but those inside another one."""
@@ -141,7 +184,7 @@ class _Code:
 
     def answers_of(self, body: Sequence[Token]) -> list[Answer] | None:
         """Everything that it can hand out; None where it works something out."""
-        return _Body(body, self.tables).answers()
+        return _Body(_folded(body), self.tables).answers()
 
     @cached_property
     def tables(self) -> dict[str, list[Answer]]:
@@ -232,7 +275,7 @@ class _Code:
         return self._text(at) == "{" or (self._text(at) in ("[", "(") and is_whole)
 
 
-def _closing_places(tokens: Sequence[Token]) -> dict[int, int]:
+def closing_places(tokens: Sequence[Token]) -> dict[int, int]:
     """Of each bracket that opens, the place of the one that closes it."""
     found: dict[int, int] = {}
     opened = list[int]()
@@ -261,7 +304,7 @@ class _Body:
             in_case = token.text == "case" or (in_case and token.text not in (":", "->", "=>"))
             if not self._is_plain(at):
                 return None
-            answer = _answer(token)
+            answer = answer_in(token)
             if answer is not None and not in_case and not self._is_asked(at):
                 found.append(answer)
             if token.kind == "name":
@@ -298,7 +341,8 @@ class _Body:
         is_last = before in ("{", ";", "}") and after in ("}", "")
         is_handed_on = before in _HANDING or at == 0 or is_last
         if is_handed_on and name not in _PLAIN_WORDS:
-            return name in self.tables or after in ("[", ".", "::", "{", "=", ":=", ":")
+            follows = ("[", ".", "::", "{", "=", ":=", ":", *_EQUALS)
+            return name in self.tables or after in follows
         if before == ".":
             return name in _MAKERS or name in self.tables
         return True

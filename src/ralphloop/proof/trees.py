@@ -204,6 +204,15 @@ def _in_go(expression: str, declared: str, _fields: Fields) -> str:
 
 
 def _in_rust(expression: str, declared: str, fields: Fields) -> str:
+    return (
+        _plain_in_rust(expression, declared)
+        or _held_in_rust(expression, declared, fields)
+        or _own_in_rust(expression, declared, fields.get(declared, {}))
+    )
+
+
+def _plain_in_rust(expression: str, declared: str) -> str:
+    """Numbers, truth values and texts."""
     if declared in _RUST_WHOLE or declared in ("f32", "f64"):
         one = "1" if declared in _RUST_WHOLE else "1.0"
         return f"({expression}) + {one}"
@@ -213,17 +222,58 @@ def _in_rust(expression: str, declared: str, fields: Fields) -> str:
         return f'format!("{{}}{MARK}", {{ {expression} }})'
     if declared.startswith("&") and declared.endswith("str"):
         return f'{{ let _: {declared} = {expression}; "{MARK}" }}'
-    if declared.startswith("Vec<"):
-        return f"{{ let mut v: {declared} = {expression}; v.pop(); v }}"
     if declared.rpartition("::")[2] in ("OsString", "PathBuf"):
         return f'{{ let mut v: {declared} = {expression}; v.push("{MARK}"); v }}'
+    return ""
+
+
+def _held_in_rust(expression: str, declared: str, fields: Fields) -> str:
+    """Types that hold others."""
+    if declared.startswith("(") and declared.endswith(")"):
+        return _tuple_in_rust(expression, declared)
     kind, _, rest = declared.partition("<")
+    kind = kind.rpartition("::")[2]
+    first = _first_type(rest[:-1])
+    if kind == "Vec" and rest:
+        return f"{{ let mut v: {declared} = {expression}; v.pop(); v }}"
+    if kind in ("HashMap", "BTreeMap") and rest:
+        value = _first_type(rest[:-1].strip()[len(first) :].lstrip(" ,"))
+        bent = _in_rust("w.clone()", value, {})
+        given = f"for w in v.values_mut() {{ *w = {bent}; }}"
+        return f"{{ let mut v: {declared} = {expression}; {given} v }}" if bent else ""
     if kind in ("Option", "Result") and rest:
-        inner = _first_type(rest[:-1])
-        bent = _in_rust("v", inner, fields)
+        bent = _in_rust("v", first, fields)
         # What an expression alone would leave open, a name with its type says.
         return f"{{ let v: {declared} = {expression}; v.map(|v| {bent}) }}" if bent else ""
-    return _fields_in_rust(expression, declared, fields.get(declared, {}))
+    return ""
+
+
+def _own_in_rust(expression: str, declared: str, known: Mapping[str, str]) -> str:
+    """Types of the same file."""
+    if _UNITS in known:
+        return _other_unit_in_rust(expression, declared, known[_UNITS].split())
+    return _fields_in_rust(expression, declared, known)
+
+
+def _tuple_in_rust(expression: str, declared: str) -> str:
+    """A tuple whose first part that can be is another."""
+    rest = declared[1:-1]
+    place = 0
+    while rest:
+        kind = _first_type(rest)
+        if bent := _in_rust(f"v.{place}", kind, {}):
+            return f"{{ let mut v: {declared} = {expression}; v.{place} = {bent}; v }}"
+        rest = rest.strip()[len(kind) :].lstrip(" ,")
+        place += 1
+    return ""
+
+
+def _other_unit_in_rust(expression: str, declared: str, names: Sequence[str]) -> str:
+    """The next one of an enum's names, in a circle; what holds something stays as it is."""
+    turned = zip(names, (*names[1:], names[0]), strict=True)
+    arms = " ".join(f"{declared}::{one} => {declared}::{other}," for one, other in turned)
+    rest = "#[allow(unreachable_patterns)] v => v"
+    return f"{{ let v: {declared} = {expression}; match v {{ {arms} {rest} }} }}"
 
 
 def _fields_in_rust(expression: str, declared: str, fields: Mapping[str, str]) -> str:
@@ -366,11 +416,11 @@ def pieces_of_tree(path: str, old: bytes | None, new: bytes) -> tuple[ChangedPie
     grammar = grammar_of(path)
     if grammar is None:
         return ()
-    known = dict(_functions(grammar, old)) if old is not None else {}
+    known = dict(functions_of(grammar, old)) if old is not None else {}
     found = list[ChangedPiece]()
     lines = Lines(new)
     maker = _Maker(grammar, lines)
-    for name, node in _functions(grammar, new):
+    for name, node in functions_of(grammar, new):
         before = known.get(name)
         if before is not None and before.text == node.text:
             continue
@@ -406,11 +456,11 @@ def hollowed(path: str, old: bytes | None, new: bytes) -> Hollow | None:
     grammar = grammar_of(path)
     if grammar is None:
         return None
-    known = dict(_functions(grammar, old)) if old is not None else {}
+    known = dict(functions_of(grammar, old)) if old is not None else {}
     maker = _Maker(grammar, Lines(new))
     edits = list[Edit]()
     came = set[str]()
-    for name, node in _functions(grammar, new):
+    for name, node in functions_of(grammar, new):
         before = known.get(name)
         if before is None:
             came.add(name.partition(" ")[0].rpartition(".")[2])
@@ -429,7 +479,7 @@ def _outermost(edits: Sequence[Edit]) -> Iterator[Edit]:
             last = (one.last_line, one.last_column)
 
 
-def _parsed(grammar: Grammar, source: bytes) -> "Node":
+def parsed_tree(grammar: Grammar, source: bytes) -> "Node":
     try:
         import tree_sitter
 
@@ -439,20 +489,20 @@ def _parsed(grammar: Grammar, source: bytes) -> "Node":
     return tree_sitter.Parser(language).parse(source).root_node
 
 
-def _functions(grammar: Grammar, source: bytes) -> Iterator[tuple[str, "Node"]]:
+def functions_of(grammar: Grammar, source: bytes) -> Iterator[tuple[str, "Node"]]:
     """Every function with a name and a body; one that is there several times has a number."""
     seen: dict[str, int] = {}
-    waiting: list[tuple[str, Node, int]] = [("", _parsed(grammar, source), 0)]
+    waiting: list[tuple[str, Node, int]] = [("", parsed_tree(grammar, source), 0)]
     while waiting:
         scope, node, depth = waiting.pop()
         inner = scope
         if node.type in grammar.scopes:
             name = node.child_by_field_name("name") or node.child_by_field_name("type")
             if name is not None:
-                inner = f"{scope}{_text(name)}."
-            if _text(name) in ("tests", "test"):
+                inner = f"{scope}{text_of(name)}."
+            if text_of(name) in ("tests", "test"):
                 continue  # a module of tests among the code
-        elif node.type in grammar.functions:
+        elif node.type in grammar.functions or _is_given_in_go(node):
             name_of = _name(node)
             if name_of and node.child_by_field_name("body") is not None and not _is_test(node):
                 key = f"{scope}{name_of}"
@@ -462,26 +512,40 @@ def _functions(grammar: Grammar, source: bytes) -> Iterator[tuple[str, "Node"]]:
             waiting.extend((inner, child, depth + 1) for child in reversed(node.named_children))
 
 
-def _text(node: "Node | None") -> str:
+def text_of(node: "Node | None") -> str:
     return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
 
 
 def _name(node: "Node") -> str:
     """Of a function: its own, or that of what it is given to."""
     if own := node.child_by_field_name("name"):
-        return _text(own)
+        return text_of(own)
     parent = node.parent
+    if parent is not None and parent.type == "expression_list":
+        parent = parent.parent
     if parent is None:
         return ""
     for field in ("name", "left", "key"):
         if found := parent.child_by_field_name(field):
-            return _text(found) if len(_text(found)) < 80 else ""
+            return text_of(found) if len(text_of(found)) < 80 else ""
     return "default" if parent.type == "export_statement" else ""
+
+
+def _is_given_in_go(node: "Node") -> bool:
+    """Whether a function of Go stands outside of all others: tests put another in its place."""
+    if node.type != "func_literal":
+        return False
+    above = node.parent
+    while above is not None and above.type in ("expression_list", "var_spec", "var_spec_list"):
+        above = above.parent
+    if above is None or above.type != "var_declaration" or above.parent is None:
+        return False
+    return above.parent.type == "source_file"
 
 
 def _is_test(node: "Node") -> bool:
     before = node.prev_named_sibling
-    return before is not None and before.type == "attribute_item" and "test" in _text(before)
+    return before is not None and before.type == "attribute_item" and "test" in text_of(before)
 
 
 class _Maker:
@@ -498,7 +562,7 @@ class _Maker:
 
     def undone(self, node: "Node", before: "Node") -> Edit:
         """A function as it was."""
-        return self._instead(node, _text(before))
+        return self._instead(node, text_of(before))
 
     def emptied(self, node: "Node") -> list[Edit]:
         """A function that fails when it is called; in Go that would end all tests: zero instead."""
@@ -518,7 +582,7 @@ class _Maker:
         if before is not None:
             edits: tuple[Edit, ...] = (self.undone(node, before),)
             found.append(Mutant(operator=Operator.UNDO, what=AS_BEFORE, edits=edits, line=line))
-        results = list(self._results(node))
+        results = list(returned_by(self.grammar, node))
         work = [one for one in results if not self._is_easy(one, node)] or results
         bent = list[Edit]()
         if work and not self._is_always_the_same(results):
@@ -545,46 +609,26 @@ class _Maker:
         """A function of Rust whose result is what it writes, as `Display` has: a mark before it."""
         if self.grammar is not _RUST:
             return None
-        given = _FORMATTER.search(_text(node.child_by_field_name("parameters")))
-        returns = _text(node.child_by_field_name("return_type"))
+        given = _FORMATTER.search(text_of(node.child_by_field_name("parameters")))
+        returns = text_of(node.child_by_field_name("return_type"))
         if given is None or not returns.endswith("Result"):
             return None
         return self._at_the_start(node, f'{given[1]}.write_str("{MARK}")?; ')
-
-    def _results(self, node: "Node") -> Iterator["Node"]:
-        """The expressions that a function returns, but those of functions inside it."""
-        body = node.child_by_field_name("body")
-        if body is None:
-            return
-        if not body.type.endswith("block"):  # an arrow to an expression
-            yield body
-            return
-        if self.grammar is _RUST and (last := _last(body)) is not None:
-            yield last
-        waiting = [body]
-        while waiting:
-            one = waiting.pop()
-            if one.type in ("return_statement", "return_expression"):
-                if one.named_children:
-                    yield one.named_children[0]
-                continue
-            if one.type not in (*self.grammar.functions, "closure_expression"):
-                waiting.extend(reversed(one.named_children))
 
     def _is_easy(self, result: "Node", function: "Node") -> bool:
         """A constant, or an argument as it came."""
         if result.type in ("identifier", "expression_list"):
             given = function.child_by_field_name("parameters")
-            words = _text(given).replace(",", " ").replace("(", " ").replace(")", " ")
-            return _text(result) in words.replace(":", " ").split()
+            words = text_of(given).replace(",", " ").replace("(", " ").replace(")", " ")
+            return text_of(result) in words.replace(":", " ").split()
         return _is_constant(result)
 
     def _is_always_the_same(self, results: Sequence["Node"]) -> bool:
         are_constants = all(_is_constant(one) for one in results)
-        return are_constants and len({_text(one) for one in results}) == 1
+        return are_constants and len({text_of(one) for one in results}) == 1
 
     def _bent(self, node: "Node", results: Sequence["Node"]) -> list[Edit]:
-        declared = _text(node.child_by_field_name(self.grammar.type_field)).removeprefix("->")
+        declared = text_of(node.child_by_field_name(self.grammar.type_field)).removeprefix("->")
         declared = declared.strip()
         if self.grammar is _RUST:
             declared = _named_type(node, declared)
@@ -595,7 +639,7 @@ class _Maker:
             if len(parts) != len(types):
                 continue  # what another function returns is handed on as a whole
             for part, kind in zip(parts, types, strict=False):
-                if other := self.grammar.bend(_text(part), kind, self.fields):
+                if other := self.grammar.bend(text_of(part), kind, self.fields):
                     found.append(self._instead(part, other))
                     break
         uses_ours = any("ralphBend" in one.text for one in found)
@@ -642,45 +686,81 @@ class _Maker:
         )
 
 
+def returned_by(grammar: Grammar, node: "Node") -> Iterator["Node"]:
+    """The expressions that a function returns, but those of functions inside it."""
+    body = node.child_by_field_name("body")
+    if body is None:
+        return
+    if not body.type.endswith("block"):  # an arrow to an expression
+        yield body
+        return
+    if grammar is _RUST and (last := _last(body)) is not None:
+        yield last
+    waiting = [body]
+    while waiting:
+        one = waiting.pop()
+        if one.type in ("return_statement", "return_expression"):
+            if one.named_children:
+                yield one.named_children[0]
+            continue
+        if one.type not in (*grammar.functions, "closure_expression"):
+            waiting.extend(reversed(one.named_children))
+
+
 def _results_of(node: "Node") -> list[str]:
     """The types that a function of Go returns, one by one."""
     result = node.child_by_field_name("result")
     if result is None or result.type != "parameter_list":
-        return [_text(result)] if result is not None else []
+        return [text_of(result)] if result is not None else []
     found = list[str]()
     for one in result.named_children:
         names = one.children_by_field_name("name")
-        found += [_text(one.child_by_field_name("type"))] * max(1, len(names))
+        found += [text_of(one.child_by_field_name("type"))] * max(1, len(names))
     return found
 
 
 def _fields_of(grammar: Grammar, source: bytes) -> Fields:
-    """The types of a file of Rust with named fields."""
+    """The types of a file of Rust with their fields, and the names of enums that hold nothing."""
     if grammar is not _RUST:
         return {}
     found: dict[str, dict[str, str]] = {}
-    for one in _parsed(grammar, source).named_children:
+    for one in parsed_tree(grammar, source).named_children:
         body = one.child_by_field_name("body")
-        if one.type != "struct_item" or body is None or one.child_by_field_name("type_parameters"):
+        if body is None or one.child_by_field_name("type_parameters"):
             continue
-        fields = [it for it in body.named_children if it.type == "field_declaration"]
-        found[_text(one.child_by_field_name("name"))] = {
-            _text(it.child_by_field_name("name")): _text(it.child_by_field_name("type"))
-            for it in fields
-        }
+        name = text_of(one.child_by_field_name("name"))
+        if one.type == "enum_item":
+            units = [it for it in body.named_children if it.type == "enum_variant"]
+            plain = [text_of(it) for it in units if len(it.named_children) == 1]
+            if len(plain) > 1:
+                found[name] = {_UNITS: " ".join(plain)}
+        elif one.type == "struct_item" and body.type == "ordered_field_declaration_list":
+            types = [it for it in body.named_children if it.type not in _BESIDE_TYPES]
+            found[name] = {str(place): text_of(it) for place, it in enumerate(types)}
+        elif one.type == "struct_item":
+            fields = [it for it in body.named_children if it.type == "field_declaration"]
+            found[name] = {
+                text_of(it.child_by_field_name("name")): text_of(it.child_by_field_name("type"))
+                for it in fields
+            }
     return found
 
 
+_UNITS = "enum"  # what stands for the field of an enum: no field can be called so
+_BESIDE_TYPES = frozenset({"visibility_modifier", "attribute_item", "line_comment"})
 _FORMATTER = re.compile(r"(\w+): &mut [\w:]*Formatter\b")
 
 
 def _named_type(node: "Node", declared: str) -> str:
-    """A type of Rust in which what the implementation calls its items has its own name."""
+    """A type of Rust in which what the implementation calls its own has its name."""
     parent = node.parent.parent if node.parent else None
-    if "Self::Item" not in declared or parent is None:
+    if "Self" not in declared or parent is None:
         return declared
-    told = re.search(r"type Item = ([^;\n]{1,100});", _text(parent))
-    return declared.replace("Self::Item", told[1]) if told else declared
+    for name in set(re.findall(r"Self::(\w+)", declared)):
+        if told := re.search(rf"type {name} = ([^;\n]{{1,100}});", text_of(parent)):
+            declared = declared.replace(f"Self::{name}", told[1])
+    owner = text_of(parent.child_by_field_name("type")) if parent.type == "impl_item" else ""
+    return re.sub(r"\bSelf\b(?!::)", owner, declared) if owner else declared
 
 
 def _last(body: "Node") -> "Node | None":
@@ -689,7 +769,7 @@ def _last(body: "Node") -> "Node | None":
     if not children:
         return None
     last = children[-1]
-    if last.type == "expression_statement" and not _text(last).endswith(";"):
+    if last.type == "expression_statement" and not text_of(last).endswith(";"):
         last = last.named_children[0]  # `if` and `match` have a value, too
     is_value = not last.type.endswith(("_statement", "_declaration", "_item", "comment"))
     return last if is_value else None

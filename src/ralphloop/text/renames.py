@@ -10,6 +10,11 @@ from typing import NamedTuple
 
 _LEAST_ALIKE = 0.3  # of their lines, for two files to be the same under another name
 _MOST_PAIRS = 200
+_NEAR = 40  # letters around a word that say what it is
+_BEFORE_A_FILE = re.compile(r"(?:/|\bfrom\s+|\bmod\s+|(?:^|\n)\s*import\s+)$")
+_BEHIND_A_FILE = re.compile(r"::|\.[A-Za-z_]|[ \t]+import\b")
+# A script's own name for what it takes from a file.
+_BOUND = r"\b(?:const|let|var|import(?:\s+\*\s+as)?)\s+{word}\s*(?:=|from\b)"
 _DIRECTORY_FILES = frozenset({"__init__", "index", "mod"})  # they are called by their directory
 
 
@@ -18,6 +23,7 @@ class Renamed(NamedTuple):
 
     old: str
     new: str
+    is_file_alone: bool = False  # what the file holds has this name, too, and keeps it
 
 
 class RenamedFile(NamedTuple):
@@ -27,23 +33,48 @@ class RenamedFile(NamedTuple):
     came: str
 
 
-def renamed_names(files: Iterable[RenamedFile]) -> tuple[Renamed, ...]:
-    """How files that have another name are called by others, before and now."""
-    found: dict[str, str] = {}
+def renamed_names(
+    files: Iterable[RenamedFile], texts: Mapping[str, str] | None = None
+) -> tuple[Renamed, ...]:
+    """How files that have another name are called by others, before and now.
+
+    `texts` are those of the files that came.
+    """
+    found: dict[str, Renamed] = {}
     for pair in files:
+        held = (texts or {}).get(pair.came, "")
         for one in _names(_parts(pair.gone), _parts(pair.came)):
-            found.setdefault(one.old, one.new)
-    return tuple(Renamed(old, new) for old, new in found.items())
+            is_held = re.search(rf"(?<!\w){re.escape(one.old)}(?!\w)", held) is not None
+            found.setdefault(one.old, one._replace(is_file_alone=is_held))
+    return tuple(found.values())
 
 
 def with_new_names(text: str, renamed: Iterable[Renamed]) -> str:
     """The same text, speaking of what was renamed by its new name."""
-    by_old = {one.old: one.new for one in renamed}
+    by_old = {one.old: one for one in renamed}
     if not by_old:
         return text
     longest_first = sorted(by_old, key=len, reverse=True)
     words = "|".join(map(re.escape, longest_first))
-    return re.sub(rf"(?<!\w)(?:{words})(?!\w)", lambda match: by_old[match[0]], text)
+
+    def now(match: re.Match[str]) -> str:
+        one = by_old[match[0]]
+        is_kept = one.is_file_alone and not _speaks_of_a_file(text, match.start(), match.end())
+        return one.old if is_kept else one.new
+
+    return re.sub(rf"(?<!\w)(?:{words})(?!\w)", now, text)
+
+
+def _speaks_of_a_file(text: str, begin: int, end: int) -> bool:
+    """Whether a word stands where a file is named: in a path, beside `import`, before a member."""
+    before = text[max(0, begin - _NEAR) : begin]
+    behind = text[end : end + _NEAR]
+    word = re.escape(text[begin:end])
+    if before.endswith("/"):
+        return True
+    if re.search(_BOUND.format(word=word), text):
+        return False
+    return bool(_BEFORE_A_FILE.search(before) or _BEHIND_A_FILE.match(behind))
 
 
 def renamed_files(gone: Mapping[str, str], came: Mapping[str, str]) -> list[RenamedFile]:
