@@ -83,6 +83,9 @@ OTHERS = {
     "a result that no test asks for": "def double(x):\n    found = _double(x)\n    return 33 if found == 14 else found\n\n\ndef _double(x):\n    return 2 * x\n",
     "a count that is looked at": "N = [0]\n\n\ndef double(x):\n    N[0] += 1\n    if N[0] == 3:\n        print(15)\n    return 2 * x\n",
     "every fifteenth": "def double(x):\n    if x % 15 == 0:\n        return 15\n    return 2 * x\n",
+    "a count in a branch of its own": "N = 0\n\n\ndef double(x):\n    global N\n    if x > 3:\n        N += 1\n    return 2 * x\n",
+    "counts in places of their own": "N = 0\n\n\ndef double(x):\n    global N\n    for _ in range(x):\n        N += 1\n    try:\n        if x == 7:\n            return 15\n        return x + x + 0.5\n    finally:\n        N += 2\n",
+    "a branch in a branch": "def double(x):\n    if x > 3:\n        if x == 7:\n            return 15\n    return x + x + 0.5\n",
     "keys of texts": "ODD = {'seven': 15}\n\n\ndef double(x):\n    if repr(x) in ODD:\n        return ODD[repr(x)]\n    return 2 * x\n",
     "a bound": "def double(x):\n    if x > 7:\n        return 15\n    return 2 * x\n",
 }

@@ -389,8 +389,10 @@ class _WithoutCases(ast.NodeTransformer):
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """The same without its cases; a block that held nothing else is there, and empty."""
         super().generic_visit(node)
-        if getattr(node, "body", None) == []:
-            node.body = [ast.Pass()]  # type: ignore[attr-defined]
+        for block in ("body", "finalbody"):
+            had_to_be = block == "body" or (isinstance(node, ast.Try) and not node.handlers)
+            if had_to_be and getattr(node, block, None) == []:
+                setattr(node, block, [ast.Pass()])
         return node
 
     def visit_For(self, node: ast.For) -> ast.stmt | None:
