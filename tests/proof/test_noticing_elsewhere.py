@@ -152,7 +152,7 @@ done()
     assert str(record.verdict.grade) == "verified", told(done)
     trial = record.evidence.trial
     assert trial is not None
-    assert trial.mutation.starts == 2  # as it was, which nobody can notice; then otherwise
+    assert trial.mutation.starts == 1  # that nobody notices how it was is known already
     assert len(trial.mutation.watched) == 1
 
 

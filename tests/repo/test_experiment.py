@@ -270,6 +270,16 @@ def test_each_path_is_on_one_side(tmp_path: Path, path: str, side: str) -> None:
         assert sides.has_settings is (side == "settings")
 
 
+def test_a_file_is_one_of_tests_where_the_runner_found_some_in_it(tmp_path: Path) -> None:
+    """Whatever its name: mocha runs all of `test/`, helpers among them."""
+    found = find_runner(["mocha"], tmp_path)
+    changes = [Change(path=path, before="1", after="2") for path in ("test/api.js", "test/x.js")]
+    sides = split(changes, {}, found, (), tested=frozenset({"test/api.js"}))
+    assert sides.files(old=True) == ["test/api.js"]
+    assert sides.has_settings
+    assert not split(changes[:1], {}, found, (), tested=sides.tested).has_settings
+
+
 def test_of_a_shared_file_only_the_runners_section_counts(tmp_path: Path) -> None:
     """A new dependency in pyproject.toml is code, a new option for pytest is not."""
     found = find_runner(PYTEST, tmp_path)

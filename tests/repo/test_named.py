@@ -241,6 +241,21 @@ def test_an_experiment_goes_on_after_what_cannot_be_collected(project: Path) -> 
     assert "tests/test_mixed.py::TestX::test_good" in report.passed
 
 
+@pytest.mark.parametrize(
+    ("package", "ours"), [("shop", "shop_test"), ("shop_test", "shop_test"), ("main", "main_test")]
+)
+def test_the_canary_of_go_is_compiled_beside_the_package(
+    tmp_path: Path, package: str, ours: str
+) -> None:
+    """So that nothing else has to be compiled for it."""
+    (tmp_path / "a_test.go").write_text(f"package {package}\n")
+    found = find_runner(["go", "test", "./..."], tmp_path)
+    assert found is not None
+    canary_test = canary(found, [], tmp_path)
+    assert canary_test is not None
+    assert canary_test.content.startswith(f"package {ours}\n")
+
+
 @pytest.mark.parametrize("argv", [PYTEST, UNITTEST])
 def test_the_canary_comes_out_failed(project: Path, argv: tuple[str, ...]) -> None:
     """It stands beside the tests, imports the product, fails alone, and is gone afterwards."""

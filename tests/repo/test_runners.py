@@ -144,6 +144,26 @@ def test_only_some_files_are_run(command: str, expected: str, root: Path) -> Non
     assert shlex.join(found.apart(["tests/test_a.py"], root)) == expected
 
 
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("npx mocha --reporter dot", "mocha --reporter dot"),
+        ("npx --no-install mocha", "mocha"),
+        ("npx -- mocha -b", "mocha -b"),
+        ("npx -p mocha mocha", "npx -p mocha mocha"),
+        ("npx jest", "npx jest"),
+    ],
+)
+def test_an_installed_program_is_not_looked_for(command: str, expected: str, root: Path) -> None:
+    """What finds it takes longer than many a test; where it is not installed, that is asked."""
+    place = root / "node_modules" / ".bin"
+    place.mkdir(parents=True)
+    (place / "mocha").touch()
+    found = find_runner(shlex.split(command), root)
+    assert found is not None
+    assert shlex.join(found.apart(None, root)) == expected
+
+
 def test_a_runner_says_what_it_obeys() -> None:
     """Files of its own as a whole, of shared ones only its own part."""
     table = {runner.name: runner for runner in known_runners()}

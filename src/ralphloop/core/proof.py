@@ -191,6 +191,12 @@ class Trial(Value, kw_only=True):
         return (*found, *needed, *_told(self.old, (Fate.EARLIER, Fate.GONE, Fate.UNCLEAR)))
 
     @property
+    def misses_nothing(self) -> bool:
+        """Every test that passes was seen to pass without the story's code, too."""
+        differing = (*self.proven, *self.reached, *self.unloadable, *self.skipping)
+        return not (differing or self.unseen or self.untried)
+
+    @property
     def unproving(self) -> tuple[str, ...]:
         """Why tests that came with the story prove nothing."""
         told = (

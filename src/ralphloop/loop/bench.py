@@ -15,7 +15,7 @@ import msgspec
 
 from ralphloop.core.model import CheckResult
 from ralphloop.core.own_work import PathChange, PathEntry
-from ralphloop.core.proof import is_test_path
+from ralphloop.core.proof import TestReport, is_test_path
 from ralphloop.core.sides import Side
 from ralphloop.loop.exchanging import Impossible, OldSide, Stopped, StoryOnTrial
 from ralphloop.loop.whose import at_first_start, judge_of, place_changes, text_in
@@ -43,13 +43,19 @@ _LEAST_ALONE_S = 10.0
 
 
 class Bench:
-    def __init__(self, story: StoryOnTrial, argv: Sequence[str], now: CheckResult) -> None:
+    def __init__(
+        self,
+        story: StoryOnTrial,
+        argv: Sequence[str],
+        now: CheckResult,
+        before: TestReport | None = None,
+    ) -> None:
         self.story = story
         self.argv = argv
         self.now = now  # what it shows with everything as the story left it
         self.found = find_runner(argv, story.place.root)
         self.judge = judge_of(story.place.measure, story.start.tree, story.prefix, argv)
-        self.sides = _sides(story, self.judge, self.found)
+        self.sides = _sides(story, self.judge, self.found, _tested(story, before, now.report))
         self.took_s = 0.0  # by the last run
         self._tag = f"_{secrets.token_hex(12)}"  # of stubs: no test can know it
         self._until = 0.0
@@ -423,7 +429,34 @@ def _as_text(content: bytes | None) -> str:
     return (content or b"").decode("utf-8", "surrogateescape")
 
 
-def _sides(story: StoryOnTrial, judge: Judge, found: FoundRunner | None) -> Sides:
+def _tested(
+    story: StoryOnTrial, before: TestReport | None, now: TestReport | None
+) -> frozenset[str]:
+    """Changed files in which the runner found tests: of one that was there, before the story.
+
+    A helper that the story put a test into is a helper still: others may need it as it was.
+    """
+    had = _files_of(before)
+    has = _files_of(now)
+    prefix = story.prefix
+    return frozenset(
+        it.path
+        for it in story.changes
+        if it.path.removeprefix(prefix) in (has if it.before is None else had)
+    )
+
+
+def _files_of(report: TestReport | None) -> frozenset[str]:
+    """The files that a report names."""
+    if report is None:
+        return frozenset()
+    names = (*report.passed, *report.failed, *report.skipped)
+    return frozenset(filter(None, map(file_of, names)))
+
+
+def _sides(
+    story: StoryOnTrial, judge: Judge, found: FoundRunner | None, tested: frozenset[str]
+) -> Sides:
     """The change taken apart, as this command sees it."""
     prefix = story.prefix
     loads: set[str] = set()
@@ -433,7 +466,8 @@ def _sides(story: StoryOnTrial, judge: Judge, found: FoundRunner | None) -> Side
         scripts = {f"{prefix}{path}" for path in found.scripts}
     contents = story.place.measure.sides(story.changes)
     placed = place_changes(story.place.measure, story.start.tree, prefix, judge, story.changes)
-    sides = split(story.changes, contents, found, [*loads, *scripts], prefix, placed)
+    scripts |= loads
+    sides = split(story.changes, contents, found, scripts, prefix, placed, tested)
     code = tuple(it for it in sides.code if not story.is_made_by_checks(it.path))
     loaded = tuple(it.path for it in sides.tests if it.path in loads and it.before)
     return msgspec.structs.replace(sides, code=code, loaded=loaded)

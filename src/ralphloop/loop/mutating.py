@@ -8,7 +8,8 @@ story is a table of answers that its own tests repeat is asked of every story: t
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import PurePosixPath
 
 import msgspec
@@ -39,7 +40,6 @@ from ralphloop.proof.python import NotPython, pieces_of
 from ralphloop.proof.spans import edited
 from ralphloop.proof.trees import NoGrammar, pieces_of_tree
 from ralphloop.repo.checks import check_of
-from ralphloop.repo.experiment import is_test_file
 from ralphloop.repo.judges import is_source
 from ralphloop.repo.mutant_runs import MutantJob, MutantRun, can_be_mutated, run_mutants
 from ralphloop.repo.named import file_of
@@ -113,10 +113,16 @@ def find_asked_answers(bench: Bench) -> Mutation:
     return Mutation(literal=answer_tables(texts.sources, bench.asking_texts, of_arguments=True))
 
 
-async def try_mutants(bench: Bench, before: TestReport | None) -> Mutation:
-    """What the tests notice of the story's change; `before` are those from before it."""
+async def try_mutants(
+    bench: Bench, before: TestReport | None, *, is_old_code_unnoticed: bool = False
+) -> Mutation:
+    """What the tests notice of the story's change; `before` are those from before it.
+
+    `is_old_code_unnoticed`: they pass with all of the code as it was, and nobody need ask again.
+    """
     texts = texts_of(bench)
     trial = _OnTrial(bench, texts, before)
+    trial.is_old_code_unnoticed = is_old_code_unnoticed
     try:
         return await trial.tried()
     except Impossible as why:
@@ -158,6 +164,7 @@ class _OnTrial:
         known = {*had.passed, *had.failed, *had.errors, *had.skipped}
         self.end = end
         self.own_tests = frozenset(name for name in end.passed if name not in known)
+        self.is_old_code_unnoticed = False
 
     async def tried(self) -> Mutation:
         bench = self.bench
@@ -179,7 +186,9 @@ class _OnTrial:
         mutation = await self._start(pieces, only, seconds)
         starts = 1
         left = seconds - (time.monotonic() - began)
-        is_open = not mutation.is_proof and not mutation.in_vain and not _are_unknown(pieces)
+        is_open = (
+            not mutation.is_proof and not mutation.in_vain and not all(map(_is_unknown, pieces))
+        )
         if only is not None and is_open and left > 1.5 * bench.now.duration_s:
             mutation = await self._start(pieces, None, left)
             starts = 2
@@ -244,7 +253,9 @@ class _OnTrial:
         return list(wanted) or None
 
     def _own_files(self) -> list[str]:
-        return [text.path for text in self.texts.tests if is_test_file(text.path)]
+        sides = self.bench.sides
+        paths = (text.path for text in self.texts.tests)
+        return [path for path in paths if sides.holds_tests(f"{sides.prefix}{path}")]
 
     async def _start(
         self, pieces: Sequence[ChangedPiece], only: Sequence[str] | None, seconds: float
@@ -304,16 +315,40 @@ class _InFiles:
         """Added functions all, since none may be run in vain; changed ones until one is noticed."""
         began = time.monotonic()
         self.until = began + max(_LEAST_OF_STARTS_S, _SHARE_OF_STARTS * self.bench.now.duration_s)
-        mutation = Mutation()
-        found = list[TriedMutant]()
-        for number in sorted(range(len(self.pieces)), key=lambda it: not self.pieces[it].is_added):
-            if mutation.is_proof and not self.pieces[number].is_added:
-                break
-            found += await self._piece(number)
-            reach = Reach(tests=self.tests, names=tuple(self.tests))
-            mutation = concluded_from(self.pieces, reach, found, self.trial.own_tests)
+        order = sorted(range(len(self.pieces)), key=lambda it: not self.pieces[it].is_added)
+        found: dict[int, list[TriedMutant]] = {}
+        mutation = await self._tried_until_noticed(order, found)
+        is_open = not mutation.is_proof and not mutation.in_vain
+        if is_open and self.only is not None and self._has_room():
+            # What the story's own tests do not notice, others may: those that know the old name.
+            self.only = None
+            known = [it for it in order if not _is_unknown(self.pieces[it])]
+            survived = [it for it in known if _has_survived(found.get(it, ()))]
+            mutation = await self._tried_until_noticed(survived, found)
         took_s = time.monotonic() - began
         return msgspec.structs.replace(mutation, starts=self.starts, took_s=took_s)
+
+    def _has_room(self) -> bool:
+        """Whether there is time for all tests once more."""
+        return self.until - time.monotonic() > self.bench.now.duration_s
+
+    async def _tried_until_noticed(
+        self, order: Sequence[int], found: dict[int, list[TriedMutant]]
+    ) -> Mutation:
+        """What came of these pieces and of those that were found before; it is added to them."""
+        mutation = self._concluded(found)
+        for number in order:
+            is_decided = mutation.is_proof or bool(mutation.in_vain)
+            if is_decided and not self.pieces[number].is_added:
+                break
+            found[number] = await self._piece(number)
+            mutation = self._concluded(found)
+        return mutation
+
+    def _concluded(self, found: Mapping[int, list[TriedMutant]]) -> Mutation:
+        reach = Reach(tests=self.tests, names=tuple(self.tests))
+        tried = chain.from_iterable(found.values())
+        return concluded_from(self.pieces, reach, tried, self.trial.own_tests)
 
     async def _piece(self, number: int) -> list[TriedMutant]:
         """What became of the mutants of one piece, up to the first that is noticed."""
@@ -323,9 +358,9 @@ class _InFiles:
             why = "its result cannot be altered"
             return [TriedMutant(piece=number, mutant=0, came=came, why=why)]
         found = list[TriedMutant]()
-        for index, mutant in enumerate(piece.mutants):
-            if mutant.operator is Operator.RAISE and came is not Came.SURVIVED:
-                continue  # only where nobody noticed is it worth knowing who runs it
+        for index, mutant in self._worth_trying(piece):
+            if mutant.operator is Operator.RAISE and not (piece.is_added and came is Came.SURVIVED):
+                continue  # only where nobody noticed what is new is it worth knowing who runs it
             if self.starts >= _MOST_STARTS or time.monotonic() > self.until:
                 why = "no time was left"
                 found.append(TriedMutant(piece=number, mutant=index, came=Came.UNTRIED, why=why))
@@ -341,6 +376,13 @@ class _InFiles:
             if came is Came.NOTICED:
                 break
         return found
+
+    def _worth_trying(self, piece: ChangedPiece) -> list[tuple[int, Mutant]]:
+        """Mutants by their number; a function as it was only where it may make a difference."""
+        every = list(enumerate(piece.mutants))
+        others = [it for it in every if it[1].operator is not Operator.UNDO]
+        is_told = any(it[1].operator is not Operator.RAISE for it in others)
+        return others if self.trial.is_old_code_unnoticed and is_told else every
 
     async def _run(self, piece: ChangedPiece, mutant: Mutant) -> TriedCame:
         """The tests with this mutant in its file; noticed only if it is noticed twice."""
@@ -367,9 +409,13 @@ class _InFiles:
         return came_of(self.trial.end, ran.report, mutant, ran.output_tail)
 
 
-def _are_unknown(pieces: Sequence[ChangedPiece]) -> bool:
-    """Whether all are functions that nobody but the story's own tests can know by name."""
-    return all(it.is_function and it.is_added and "." not in it.name for it in pieces)
+def _is_unknown(piece: ChangedPiece) -> bool:
+    """Whether it is a function that nobody but the story's own tests can know by name."""
+    return piece.is_function and piece.is_added and "." not in piece.name
+
+
+def _has_survived(tried: Iterable[TriedMutant]) -> bool:
+    return any(one.came is Came.SURVIVED for one in tried)
 
 
 def _is_beside(piece: ChangedPiece) -> bool:

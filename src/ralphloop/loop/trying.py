@@ -60,15 +60,16 @@ async def _join_parts(story: StoryOnTrial, evidence: Evidence) -> Trial:
     before = results_before(run, story.place, story.start.tree)
     trial = Trial()
     for argv, now in zip(run.session.baseline.checks, evidence.checks or (), strict=False):
-        bench = Bench(story, argv, now)
         was = comparable(before.of(now.name), now)
+        bench = Bench(story, argv, now, was.report)
         found = with_removals_asked_for(await try_check(bench, was), story.words)
         mutation = find_answers(bench)
         absence = absence_in(bench, was.report, found)
         is_sure = is_proven_by_behaviour(trial.joined(found)) and not absence.may_be_all
         is_sure = is_sure and not texts_of(bench).compares
         if not mutation.literal and not is_sure:
-            mutation = await try_mutants(bench, was.report)
+            is_unnoticed = was.report is not None and found.misses_nothing
+            mutation = await try_mutants(bench, was.report, is_old_code_unnoticed=is_unnoticed)
         found = absence.without_proof(found, mutation)
         found = found.joined(await try_first_tests(bench))
         beside = Trial(mutation=mutation, peeking=peeking_in(bench))

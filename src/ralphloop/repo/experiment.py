@@ -56,6 +56,7 @@ class Sides(Value, kw_only=True):
     tests_in_code: bool = False
     loaded: tuple[str, ...] = ()  # by the runner's settings, and changed: whose side is it on?
     unknown: tuple[Change, ...] = ()  # among the code: nobody can say whose word they are
+    tested: frozenset[str] = frozenset()  # files in which the runner found tests, whatever the name
     prefix: str = ""  # of the project in its repository
 
     @property
@@ -80,7 +81,12 @@ class Sides(Value, kw_only=True):
     def files(self, *, old: bool) -> list[str]:
         """The test files that were there before, or are there now, from the project's root."""
         there = (one for one in self.tests if (one.before if old else one.after) is not None)
-        return [one.path.removeprefix(self.prefix) for one in there if is_test_file(one.path)]
+        found = (one.path for one in there if self.holds_tests(one.path))
+        return [path.removeprefix(self.prefix) for path in found]
+
+    def holds_tests(self, path: str) -> bool:
+        """Whether a file holds tests, by its name or because the runner found some in it."""
+        return is_test_file(path) or path in self.tested
 
 
 def _runs_first(path: str) -> bool:
@@ -99,10 +105,12 @@ def split(
     scripts: Iterable[str],
     prefix: str = "",
     sides: Mapping[str, Side] | None = None,
+    tested: frozenset[str] = frozenset(),
 ) -> Sides:
     """Take a change apart; `contents` are those of its files, by the names of the blobs.
 
-    `sides` say whose word a path is, as far as that is known.
+    `sides` say whose word a path is, as far as that is known, `tested` where the runner has found
+    tests.
     """
     known = sides or {}
     guarded = {path for path, side in known.items() if side in (Side.PERSON, Side.AGENT)}
@@ -124,7 +132,7 @@ def split(
         is_data = name.partition(".")[0] in ("test", "tests", "spec") and top not in _ABOUT_TESTS
         if obeyed or is_test_path(path) or is_data or path in guarded:
             tests.append(change)
-            has_settings |= obeyed or not is_test_file(path)
+            has_settings |= obeyed or not (is_test_file(path) or path in tested)
         elif path.endswith((*_PROSE, ".txt")) and _examples(old) != _examples(new) and old:
             tests.append(change)
             has_settings = True
@@ -145,6 +153,7 @@ def split(
         has_settings=has_settings,
         tests_in_code=any(_holds_tests(it, contents) for it in code),
         unknown=tuple(it for it in code if known.get(it.path) is Side.UNKNOWN),
+        tested=tested,
     )
 
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from importlib.resources import files
-from itertools import pairwise, takewhile, zip_longest
+from itertools import dropwhile, pairwise, takewhile, zip_longest
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -108,8 +108,9 @@ class FoundRunner(Value, frozen=True, kw_only=True):
         """The call by itself, going on after failures, for these files if it can be told."""
         runner = self.runner
         own = self.argv[self.first :]
+        call = _without_finder(self.argv[: self.first], root)
         if not paths or runner.only not in ("arguments", "packages"):
-            return (*self.argv[: self.first], *runner.early, *own, *runner.last)
+            return (*call, *runner.early, *own, *runner.last)
         kept = [  # without those that name what to run
             word
             for before, word in pairwise(("", *own))
@@ -117,7 +118,7 @@ class FoundRunner(Value, frozen=True, kw_only=True):
         ]
         if runner.only == "packages":
             paths = list(dict.fromkeys(f"./{PurePosixPath(path).parent}" for path in paths))
-        return (*self.argv[: self.first], *runner.early, *kept, *runner.last, *paths)
+        return (*call, *runner.early, *kept, *runner.last, *paths)
 
 
 @cache
@@ -176,6 +177,21 @@ _LOADS = re.compile(
     r"""(\[[^\]]{0,500}|\([^)]{0,500}|\{[^}]{0,500}|[^,\n]{1,200})"""
 )
 _PLUGINS = re.compile(r"^pytest_plugins\s*=\s*(?:\[[^\]]*|\([^)]*|.*)", re.MULTILINE)
+
+
+_OF_FINDER = frozenset({"--", "--no", "--no-install", "--yes", "-y"})
+
+
+def _without_finder(call: Sequence[str], root: Path) -> tuple[str, ...]:
+    """A call without `npx`, which only finds an installed program, and takes a while to do so.
+
+    Whoever carries it out has that place on its PATH.
+    """
+    if call[:1] == ("npx",):
+        rest = tuple(dropwhile(_OF_FINDER.__contains__, call[1:]))
+        if rest and (root / "node_modules" / ".bin" / rest[0]).is_file():
+            return rest
+    return tuple(call)
 
 
 def _is_path(word: str, root: Path) -> bool:

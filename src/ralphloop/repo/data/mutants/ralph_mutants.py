@@ -34,7 +34,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 _SPARE_BYTES = 2 << 30
 _LONGEST_SAID = 300
 _LEAST_S = 2.0
-_LEAST_BUSY_S = 1.0  # a loop that never ends is known by what it computes, however busy others are
+_LEAST_BUSY_S = 0.25  # a loop that never ends is known by what it computes, however busy others are
+_MOST_BUSY_S = 1.0  # beyond what its tests took
 _LONGEST_S = 24 * 3600.0
 _LOADING_S = 10.0
 _MOST_ROWS = 4000
@@ -603,7 +604,11 @@ class MutantWork:
 
     def _busy_seconds(self, tests):
         """How long these tests may compute themselves, without what they wait for."""
-        return 3 * sum(self.took[test] for test in tests) + _LEAST_BUSY_S
+        # What is loaded late some test has loaded when all of them ran.
+        late = 2 * max(self.took.values())
+        return 3 * sum(self.took[test] for test in tests) + min(
+            max(late, _LEAST_BUSY_S), _MOST_BUSY_S
+        )
 
     def _exchanged(self, tests, path, text, number, always=None):
         """The code of living functions exchanged, here and in programs that are started."""
