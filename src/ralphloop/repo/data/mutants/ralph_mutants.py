@@ -571,15 +571,24 @@ class MutantWork:
                 continue
             if is_unseen and ended.how in ("survived", "untried"):
                 return Ended("untried", why="no test runs it")
-            if ended.how == "noticed" and not mutant["is_detail"] and always is None:
-                again = [ended.test]
-                if is_shared and not self._pass(again):
-                    again = tests[: tests.index(ended.test) + 1]
-                second = judged(way(again, path, text, number), mutant)
-                if second.how != "noticed" or not self._pass(again):
-                    return Ended("untried", why="its tests do not do the same twice")
+            is_proof = ended.how == "noticed" and not mutant["is_detail"] and always is None
+            if is_proof and not self._is_steady(
+                self._alone(ended.test, tests, is_shared),
+                lambda again, way=way: judged(way(again, path, text, number), mutant),
+            ):
+                return Ended("untried", why="its tests do not do the same twice")
             return ended
         return Ended("untried", why="it cannot be exchanged")
+
+    def _alone(self, test, tests, is_shared):
+        """What to run for this test: those before it too, where it stands on what they did."""
+        if is_shared and not self._pass([test]):
+            return tests[: tests.index(test) + 1]
+        return [test]
+
+    def _is_steady(self, tests, run_mutant):
+        """Whether the mutant is noticed a second time, and the tests still pass without it."""
+        return run_mutant(tests).how == "noticed" and self._pass(tests)
 
     def _beside(self):
         """The tests of the story's own files, or all where there are none."""
