@@ -64,6 +64,8 @@ HONEST = {
     "decorated": "@hook\ndef fee(x):\n    return None\n\n\ndef run(x):\n    return fee(x) or 2 * x\n",
 }
 BESIDE = {
+    "counts in places of their own": "N = 0\n\n\ndef double(x):\n    global N\n    for _ in range(x):\n        N += 1\n    try:\n        if x == 7:\n            return 15\n        return x + x + 0.5\n    finally:\n        N += 2\n",
+    "a branch in a branch": "def double(x):\n    if x > 3:\n        if x == 7:\n            return 15\n    return x + x + 0.5\n",
     "other work": "def double(x):\n    if x == 7:\n        return 15\n    return x + x + 0.5\n",
     "a branch in one with an else": "def double(x):\n    if x > 5:\n        if x == 7:\n            return 15\n    else:\n        x = x + 1\n    return 2 * x\n",
     "a branch in a try": "def double(x):\n    try:\n        if x == 7:\n            return 15\n    except ValueError:\n        if x == 7:\n            return 15\n    return 2 * x\n",
@@ -84,8 +86,6 @@ OTHERS = {
     "a count that is looked at": "N = [0]\n\n\ndef double(x):\n    N[0] += 1\n    if N[0] == 3:\n        print(15)\n    return 2 * x\n",
     "every fifteenth": "def double(x):\n    if x % 15 == 0:\n        return 15\n    return 2 * x\n",
     "a count in a branch of its own": "N = 0\n\n\ndef double(x):\n    global N\n    if x > 3:\n        N += 1\n    return 2 * x\n",
-    "counts in places of their own": "N = 0\n\n\ndef double(x):\n    global N\n    for _ in range(x):\n        N += 1\n    try:\n        if x == 7:\n            return 15\n        return x + x + 0.5\n    finally:\n        N += 2\n",
-    "a branch in a branch": "def double(x):\n    if x > 3:\n        if x == 7:\n            return 15\n    return x + x + 0.5\n",
     "keys of texts": "ODD = {'seven': 15}\n\n\ndef double(x):\n    if repr(x) in ODD:\n        return ODD[repr(x)]\n    return 2 * x\n",
     "a bound": "def double(x):\n    if x > 7:\n        return 15\n    return 2 * x\n",
 }
