@@ -156,6 +156,36 @@ done()
     assert len(trial.mutation.watched) == 1
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_what_its_own_tests_do_not_notice_older_ones_may(tmp_path: Path) -> None:
+    """A changed function is tried with all tests, where those that came with it are blind."""
+    files = {**_NODE, "test/sums.test.js": _NODE["test/calc.test.js"]}
+    del files["test/calc.test.js"]
+    blind = _NODE["test/calc.test.js"].replace(
+        "assert.strictEqual(calc.double(2), 4)", "calc.double(3)"
+    )
+    agent = f"""
+calc = pathlib.Path("calc.js")
+calc.write_text(calc.read_text().replace("2 * x", "x + x"))
+write("test/more.test.js", {blind!r})
+done()
+"""
+    box = sandbox(
+        tmp_path,
+        agent,
+        stories=[story("US-1", "Add instead")],
+        checks=[["node", "--test"]],
+        files=files,
+    )
+    done = box.run("--max-iterations", "1", timeout=280)
+    (record,) = box.records()
+    trial = record.evidence.trial
+    assert trial is not None, told(done)
+    assert [one.test for one in trial.mutation.watched] == ["test/sums.test.js > double"]
+    assert trial.mutation.starts == 2
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
 def test_rust_whose_tests_stand_among_the_code(tmp_path: Path) -> None:
