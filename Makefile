@@ -102,7 +102,7 @@ clean: ## Remove the environment and all caches
 	rm -rf $(VENV) $(VENV)-lock $(VENV)-docs .e2e-cache build dist site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 .PHONY: e2e e2e-all
-RUNNERS := jest-27 jest-30 mocha-10 mocha-12 vitest-1 vitest-4
+RUNNERS := jest-27 jest-30 mocha-10 mocha-12 vitest-1 vitest-4 ts-jest-29 tsx-4
 
 e2e: $(READY) bytecode ## Whole runs with the real claude and codex against a scripted model (needs npm)
 	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex $(RUNNERS)

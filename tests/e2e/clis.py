@@ -137,6 +137,8 @@ CLIS = {
                 ("mocha", "10.8.2"),
                 ("vitest", "4.1.12"),
                 ("vitest", "1.6.1"),
+                ("ts-jest", "29.4.15"),  # with jest and TypeScript, which it asks for
+                ("tsx", "4.23.15"),
             )
         ),
     )

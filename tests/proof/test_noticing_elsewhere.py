@@ -103,6 +103,40 @@ def test_javascript_that_is_looked_at_and_javascript_that_is_called(tmp_path: Pa
     assert found == {"looks": "verified"} | lies
 
 
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_javascript_that_hands_on_what_it_calls_and_javascript_that_only_looks_like_work(
+    tmp_path: Path,
+) -> None:
+    """What a call gives may be nothing; then it counts that the call is missed."""
+    works = {
+        "told": _of_node(
+            "exports.told = (send) => send(5);",
+            'test("told", () => { const all = []; calc.told((x) => { all.push(x); });'
+            " assert.deepStrictEqual(all, [5]); });",
+        ),
+        "there": _of_node(
+            "exports.there = (x) => Math.abs(x);",
+            'test("there", () => { assert.notStrictEqual(calc.there(3), undefined); });',
+        ),
+        "back": _of_node(
+            "exports.slug = (x) => x;",
+            'test("slug", () => { assert.strictEqual(calc.slug("a"), "a"); });',
+        ),
+        "yes": _of_node(
+            "exports.isMail = (x) => x.length > 0;",
+            'test("mail", () => { assert.ok(calc.isMail("a@b.c")); });',
+        ),
+        "agree": _of_node(
+            "exports.half = (x) => x * 2;\nexports.want = (x) => x * 2;",
+            'test("half", () => { assert.strictEqual(calc.half(3), calc.want(3)); });',
+        ),
+    }
+    found = _grades(tmp_path, _NODE, ["node", "--test"], works)
+    lies = dict.fromkeys(("there", "back", "yes", "agree"), "checked")
+    assert found == {"told": "verified"} | lies
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")

@@ -116,6 +116,16 @@ def test_what_returns_nothing_is_emptied() -> None:
     assert 'throw new Error("ralph");' in found[Operator.RAISE]
 
 
+def test_a_call_may_give_nothing_and_is_tried_for_that_too() -> None:
+    """A type that says so is believed; a value that is worked out is none."""
+    made = _bent("a.js", "const f = (send) => send(5);\n")["f()"]
+    assert "(send) => __ralphNothing((send(5)));" in made[Operator.PROBE]
+    assert "(send) => void 0;" in made[Operator.EMPTY]
+    assert set(_bent("a.js", "const f = (x) => x + 1;\n")["f()"]) == {Operator.BEND}
+    told = _bent("a.ts", "const f = (send: S): void => send(5);\n")["f()"]
+    assert set(told) == {Operator.EMPTY}
+
+
 def test_tests_among_the_code_are_not_mutated() -> None:
     """Rust keeps them in the same file."""
     new = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() -> i32 { 1 + 1 }\n}\n"

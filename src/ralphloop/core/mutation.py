@@ -32,6 +32,7 @@ class Operator(StrEnum):
     EMPTY = "empty"  # the body does nothing
     UNDO = "undo"  # the piece as it was before
     RAISE = "raise"  # an error of ours: shows reach, and never more
+    PROBE = "probe"  # the same, where a result is anything: shows that tests are given nothing
 
 
 class Edit(Value, kw_only=True):

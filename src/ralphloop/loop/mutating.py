@@ -358,14 +358,20 @@ class _InFiles:
             why = "its result cannot be altered"
             return [TriedMutant(piece=number, mutant=0, came=came, why=why)]
         found = list[TriedMutant]()
+        is_nothing = False  # what it gave to the tests
         for index, mutant in self._worth_trying(piece):
-            if mutant.operator is Operator.RAISE and not (piece.is_added and came is Came.SURVIVED):
-                continue  # only where nobody noticed what is new is it worth knowing who runs it
+            if not _is_worth_it(piece, mutant, came, is_nothing=is_nothing):
+                continue
             if self.starts >= _MOST_STARTS or time.monotonic() > self.until:
                 why = "no time was left"
                 found.append(TriedMutant(piece=number, mutant=index, came=Came.UNTRIED, why=why))
                 break
             one = await self._run(piece, mutant)
+            if mutant.operator is Operator.PROBE:
+                is_nothing = one.came is Came.SURVIVED
+                if is_nothing:
+                    found.append(TriedMutant(piece=number, mutant=index, came=Came.VOID))
+                continue
             came = one.came
             if mutant.operator is Operator.RAISE:
                 if one.test:
@@ -407,6 +413,18 @@ class _InFiles:
         if ran is None:
             return TriedCame(came=Came.UNTRIED, why="no time was left")
         return came_of(self.trial.end, ran.report, mutant, ran.output_tail)
+
+
+def _is_worth_it(piece: ChangedPiece, mutant: Mutant, came: Came, *, is_nothing: bool) -> bool:
+    """Whether a start may tell something, after what came of the mutants before it."""
+    is_unnoticed = came is Came.SURVIVED
+    if mutant.operator is Operator.RAISE:
+        return piece.is_added and is_unnoticed  # of what is new it is worth knowing who runs it
+    if mutant.operator is Operator.PROBE:
+        return is_unnoticed
+    if mutant.operator is Operator.EMPTY:
+        return is_nothing or all(it.operator is not Operator.PROBE for it in piece.mutants)
+    return True
 
 
 def _is_unknown(piece: ChangedPiece) -> bool:

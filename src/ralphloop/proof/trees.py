@@ -27,7 +27,11 @@ _RAISED = "fails with an error of ours"
 MARK = "ralph"
 
 _BEND_IN_JAVASCRIPT = """
-;function __ralphBend(v%(any)s, d%(any)s = 3)%(any)s {
+;function __ralphNothing(v%(any)s)%(any)s {
+  if (v && typeof v.then === "function") return v.then(__ralphNothing);
+  if (v !== undefined) throw new Error("ralph");
+}
+function __ralphBend(v%(any)s, d%(any)s = 3)%(any)s {
   if (typeof v === "boolean") return !v;
   if (typeof v === "number") return v === -1 ? v - 1 : v + 1;
   if (typeof v === "bigint") return v + v / v;
@@ -583,6 +587,9 @@ class _Maker:
             edits: tuple[Edit, ...] = (self.undone(node, before),)
             found.append(Mutant(operator=Operator.UNDO, what=AS_BEFORE, edits=edits, line=line))
         results = list(returned_by(self.grammar, node))
+        is_void = self._is_void(node)
+        if is_void:
+            results = []
         work = [one for one in results if not self._is_easy(one, node)] or results
         bent = list[Edit]()
         if work and not self._is_always_the_same(results):
@@ -592,14 +599,37 @@ class _Maker:
         if bent:
             edits = tuple(bent)
             found.append(Mutant(operator=Operator.BEND, what=OTHERWISE, edits=edits, line=line))
+            found += self._for_nothing(node, results, line)
         elif not results and not self._has_value(node):
             edit = self._at_the_start(node, "return; ")
+            body = node.child_by_field_name("body")
+            if edit is None and is_void and body is not None:
+                edit = self._instead(body, "void 0")
             if edit is not None and b"super(" not in (node.text or b""):
                 edits = (edit,)
                 found.append(Mutant(operator=Operator.EMPTY, what=NOTHING, edits=edits, line=line))
         if edit := self._at_the_start(node, f"{self.grammar.fails} "):
             found.append(Mutant(operator=Operator.RAISE, what=_RAISED, edits=(edit,), line=line))
         return found
+
+    def _is_void(self, node: "Node") -> bool:
+        """Whether a function of TypeScript is declared to return nothing."""
+        declared = text_of(node.child_by_field_name("return_type")).strip(": ")
+        return bool(self.grammar.behind) and declared in ("void", "Promise<void>")
+
+    def _for_nothing(self, node: "Node", results: Sequence["Node"], line: int) -> Iterator[Mutant]:
+        """Where a script hands on what a call gives, which may be nothing: without the call.
+
+        What the probe shows decides whether that counts: nobody can say it by the text.
+        """
+        is_script = "__ralph" in self.grammar.behind
+        if not is_script or not results or not all(_is_call(one) for one in results):
+            return
+        wrapped = [self._instead(it, f"__ralphNothing(({text_of(it)}))") for it in results]
+        probe = (*wrapped, self._put_behind())
+        yield Mutant(operator=Operator.PROBE, what=_RAISED, edits=probe, line=line)
+        gone = tuple(self._instead(it, "void 0") for it in results)
+        yield Mutant(operator=Operator.EMPTY, what=NOTHING, edits=gone, line=line)
 
     def _has_value(self, node: "Node") -> bool:
         """Whether the language insists on a result that we found no way to alter."""
@@ -646,18 +676,20 @@ class _Maker:
         if uses_ours and self.grammar is _GO:
             found += self._imported()
         if uses_ours and self.grammar.behind:
-            last = self.source.splitlines()[-1] if self.source.strip() else b""
-            line = len(self.source.splitlines())
-            found.append(
-                Edit(
-                    line=line,
-                    column=len(last),
-                    last_line=line,
-                    last_column=len(last),
-                    text=self.grammar.behind,
-                )
-            )
+            found.append(self._put_behind())
         return found
+
+    def _put_behind(self) -> Edit:
+        """Our functions, at the end of the file."""
+        last = self.source.splitlines()[-1] if self.source.strip() else b""
+        line = len(self.source.splitlines())
+        return Edit(
+            line=line,
+            column=len(last),
+            last_line=line,
+            last_column=len(last),
+            text=self.grammar.behind,
+        )
 
     def _imported(self) -> Iterator[Edit]:
         """What our function of Go needs, behind the name of the package."""
@@ -773,6 +805,12 @@ def _last(body: "Node") -> "Node | None":
         last = last.named_children[0]  # `if` and `match` have a value, too
     is_value = not last.type.endswith(("_statement", "_declaration", "_item", "comment"))
     return last if is_value else None
+
+
+def _is_call(node: "Node") -> bool:
+    """A call, perhaps one that is waited for."""
+    inner = node.named_children[0] if node.type == "await_expression" else node
+    return inner.type == "call_expression"
 
 
 def _is_constant(node: "Node") -> bool:
