@@ -126,6 +126,14 @@ def test_a_call_may_give_nothing_and_is_tried_for_that_too() -> None:
     assert set(told) == {Operator.EMPTY}
 
 
+def test_what_is_added_to_typescript_is_no_error_of_types() -> None:
+    """Also where the function begins the file, and where names that nobody uses are errors."""
+    text = _bent("a.ts", "function f(x: number) { return x + 3 }")["f()"][Operator.BEND]
+    assert text.startswith("// @ts-nocheck\nfunction f(x: number) { return __ralphBend((x + 3)) }")
+    old = "function f(x: number) { return x }"
+    assert _bent("a.ts", "function f(x: number) { return x + 3 }", old)["f()"][Operator.UNDO] == old
+
+
 def test_tests_among_the_code_are_not_mutated() -> None:
     """Rust keeps them in the same file."""
     new = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() -> i32 { 1 + 1 }\n}\n"

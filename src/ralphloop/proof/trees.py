@@ -180,6 +180,7 @@ class Grammar(NamedTuple):
     behind: str = ""  # goes to the end of the file
     fails: str = ""  # the first statement of a body that fails
     is_compiled: bool = False  # a test with a name that is not there takes all others with it
+    before: str = ""  # goes to the begin of the file, with what goes to its end
 
 
 _KINDS_OF_FUNCTION = (
@@ -358,6 +359,7 @@ _TYPESCRIPT = _JAVASCRIPT._replace(
     name="TypeScript",
     load=_load_typescript,
     behind=_behind(typed=True),
+    before="// @ts-nocheck\n",  # unused names are errors in some projects
 )
 _GO = Grammar(
     "Go",
@@ -626,7 +628,7 @@ class _Maker:
         if not is_script or not results or not all(_is_call(one) for one in results):
             return
         wrapped = [self._instead(it, f"__ralphNothing(({text_of(it)}))") for it in results]
-        probe = (*wrapped, self._put_behind())
+        probe = (*wrapped, *self._our_functions())
         yield Mutant(operator=Operator.PROBE, what=_RAISED, edits=probe, line=line)
         gone = tuple(self._instead(it, "void 0") for it in results)
         yield Mutant(operator=Operator.EMPTY, what=NOTHING, edits=gone, line=line)
@@ -676,20 +678,18 @@ class _Maker:
         if uses_ours and self.grammar is _GO:
             found += self._imported()
         if uses_ours and self.grammar.behind:
-            found.append(self._put_behind())
+            found += self._our_functions()
         return found
 
-    def _put_behind(self) -> Edit:
-        """Our functions, at the end of the file."""
+    def _our_functions(self) -> Iterator[Edit]:
+        """At the end of the file; what goes to its begin is told last, so that it stands first."""
         last = self.source.splitlines()[-1] if self.source.strip() else b""
         line = len(self.source.splitlines())
-        return Edit(
-            line=line,
-            column=len(last),
-            last_line=line,
-            last_column=len(last),
-            text=self.grammar.behind,
-        )
+        column = len(last)
+        text = self.grammar.behind
+        yield Edit(line=line, column=column, last_line=line, last_column=column, text=text)
+        if text := self.grammar.before:
+            yield Edit(line=1, column=0, last_line=1, last_column=0, text=text)
 
     def _imported(self) -> Iterator[Edit]:
         """What our function of Go needs, behind the name of the package."""
