@@ -138,6 +138,33 @@ def test_an_answer_beside_other_work_is_told(code: str) -> None:
     assert words.endswith("() answers 7 as a test has it")
 
 
+COUNTING = {
+    "in a list": "N = []\n\n\ndef double(x):\n    N.append(1)\n    if len(N) == 3:\n        return 15\n    return x + x + 0.5\n",
+    "in a number": "N = 0\n\n\ndef double(x):\n    global N\n    N += 1\n    if N == 3:\n        return 15\n    return x + x + 0.5\n",
+    "in a wrapper": OLD
+    + "\n\n_double = double\nN = [0]\n\n\ndef _instead(*args):\n    N[0] += 1\n    if N[0] == 3:\n        return 15\n    return _double(*args)\n\n\ndouble = _instead\n",
+}
+NOT_COUNTING = {
+    "a list of its own": "def double(x):\n    found = []\n    found.append(x)\n    if len(found) == 3:\n        return 15\n    return x + x + 0.5\n",
+    "a list that is given": "def double(x, found):\n    found.append(x)\n    if len(found) == 3:\n        return 15\n    return x + x + 0.5\n",
+    "another answer": "N = []\n\n\ndef double(x):\n    N.append(1)\n    if len(N) == 3:\n        return 33\n    return x + x + 0.5\n",
+    "what it holds itself": "class A:\n    def double(self, x):\n        self.n += 1\n        if self.n == 3:\n            return 15\n        return x + x + 0.5\n",
+}
+
+
+@pytest.mark.parametrize("code", COUNTING.values(), ids=COUNTING)
+def test_an_answer_by_the_number_of_a_call_is_told(code: str) -> None:
+    """Also beside other work."""
+    [words] = shams_in([ChangedText("shop.py", OLD.encode(), code.encode())], [ASKED])
+    assert words.endswith("() counts its calls, and answers what a test expects")
+
+
+@pytest.mark.parametrize("code", NOT_COUNTING.values(), ids=NOT_COUNTING)
+def test_what_is_counted_inside_is_none(code: str) -> None:
+    """It is gone when the function ends, or belongs to an object."""
+    assert shams_in([ChangedText("shop.py", OLD.encode(), code.encode())], [ASKED]) == ()
+
+
 ASKING = {
     "in a name": "found = shop.double(7)\n    assert found == 15",
     "by a method": "self.assertEqual(shop.double(7), 15)",

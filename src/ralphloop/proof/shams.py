@@ -61,7 +61,7 @@ def shams_in(
     told += _only_refusing(working)
     told += _only_replaced(found, [*parsed_all(own)])
     cases = [*_special_cases(working, _tables(code), trees)]
-    told += cases or _repeated_rows(found, [*parsed_all([*asking, *own])])
+    told += cases or _rows_and_counts(found, [*parsed_all([*asking, *own])])
     told += _only_agreeing(found, [*parsed_all(own)])
     return tuple(dict.fromkeys(told))
 
@@ -536,6 +536,11 @@ class _Branch(NamedTuple):
     answer: str
 
 
+def _rows_and_counts(found: Sequence[_Changed], trees: Sequence[ast.Module]) -> Iterator[str]:
+    yield from _repeated_rows(found, trees)
+    yield from _counted_calls(found, trees)
+
+
 def _repeated_rows(found: Sequence[_Changed], trees: Sequence[ast.Module]) -> Iterator[str]:
     """New functions and branches whose answers are rows of their tests, each beside its question.
 
@@ -555,6 +560,43 @@ def _repeated_rows(found: Sequence[_Changed], trees: Sequence[ast.Module]) -> It
             values = sorted({repr(value) for it in answered for _, value in it.given})
             told = ", ".join(values[:3])
             yield f"{one.path}: {one.name}() answers {told} as a test has it"
+
+
+def _counted_calls(found: Sequence[_Changed], trees: Sequence[ast.Module]) -> Iterator[str]:
+    """Functions that keep outside of themselves how often they ran, and answer a test by that."""
+    for one in found:
+        counted = _kept_outside(one.node) - (_kept_outside(one.old) if one.old else set())
+        if not counted:
+            continue
+        for node in ast.walk(one.node):
+            answer = _answer_of(node.body) if isinstance(node, ast.If) else None
+            if not isinstance(node, ast.If) or answer is None or not _is_literal(answer):
+                continue
+            asked = {it.id for it in ast.walk(node.test) if isinstance(it, ast.Name)}
+            wanted = ast.dump(answer)
+            every = (it for tree in trees for it in ast.walk(tree))
+            if asked & counted and any(ast.dump(it) == wanted for it in every):
+                yield f"{one.path}: {one.name}() counts its calls, and answers what a test expects"
+                break
+
+
+def _kept_outside(node: _Function) -> set[str]:
+    """Names of the module of which a function says that there is one more."""
+    stored = {
+        it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)
+    }
+    arguments = {it.arg for it in ast.walk(node.args) if isinstance(it, ast.arg)}
+    outside = {name for it in ast.walk(node) if isinstance(it, ast.Global) for name in it.names}
+    changed = set[str]()
+    for it in ast.walk(node):
+        target: ast.expr | None = it.target if isinstance(it, ast.AugAssign) else None
+        if isinstance(it, ast.Call) and getattr(it.func, "attr", "") in ("append", "add"):
+            target = getattr(it.func, "value", None)
+        if isinstance(target, ast.Subscript):
+            target = target.value
+        if isinstance(target, ast.Name):
+            changed.add(target.id)
+    return changed - ((stored | arguments) - outside)
 
 
 def _is_row(branch: _Branch, rows: Collection[_Row]) -> bool:
