@@ -20,6 +20,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from tests.fleet.machines import (
     Server,
     WorkerProcess,
@@ -27,6 +29,7 @@ from tests.fleet.machines import (
     eventually,
     machine,
     of_machine,
+    real_sshd,
     start_worker,
     temporal_server,
 )
@@ -194,8 +197,28 @@ def served_night(
             end_workers(night.workers.values())
 
 
-def nothing(night: ServedNight) -> None:
+@contextmanager
+def ssh_night(place: Path, lot: random.Random, count: int) -> Iterator[Night]:
+    """A night that has begun, on a machine behind a real sshd."""
+    names = stories_of_night(count)
+    box = paid_yard(place, AGENT, names=names)
+    with real_sshd(box, place) as env:
+        night = Night(box, names, lot, ("--fleet", "ssh:127.0.0.1"), {**LEASE, **env})
+        night.begin()
+        yield night
+        eventually(lambda: at_work(box) == [], 60)
+
+
+def nothing(night: Night) -> None:
     """Nothing breaks."""
+
+
+def connection_cut(night: Night) -> None:
+    """A connection by ssh ends, where there is one just then."""
+    for child in psutil.Process(night.run.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if child.name() == "ssh":
+                child.kill()
 
 
 def worker_killed(night: ServedNight) -> None:
@@ -320,6 +343,12 @@ def part_of_the_money(lot: random.Random, count: int) -> dict[str, str]:
     return {_MONEY: f"{part * count * _A_STORY:.3f}"}
 
 
+SSH_FAULTS: dict[str, Callable[[Night], None]] = {
+    NOTHING: nothing,
+    "a connection cut": connection_cut,
+    "a run killed": run_killed,
+    "Ctrl+C": interrupted,
+}
 FAULTS: dict[str, Callable[[ServedNight], None]] = {
     NOTHING: nothing,
     "kill -9 of a worker": worker_killed,

@@ -6,11 +6,21 @@ FLEET_SEED has the same moments drawn again, FLEET_STORIES says how many stories
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.fleet.faults import BUDGET, FAULTS, NOTHING, drawn, part_of_the_money, served_night
+from tests.fleet.faults import (
+    BUDGET,
+    FAULTS,
+    NOTHING,
+    SSH_FAULTS,
+    drawn,
+    part_of_the_money,
+    served_night,
+    ssh_night,
+)
 from tests.fleet.networks import can_be_made
 from tests.fleet.nights import held_to_the_end
 
@@ -30,6 +40,24 @@ def test_whatever_breaks_every_story_lands_once(tmp_path: Path, fault: str, time
         if fault not in (NOTHING, BUDGET):
             night.wait_for_its_moment()
         FAULTS[fault](night)
+        code = night.over()
+
+    assert code == 0, night.text
+    held_to_the_end(night.box, *night.names)
+
+
+@pytest.mark.skipif(
+    not shutil.which("sshd", path=f"/usr/sbin:{os.environ.get('PATH', '')}"), reason="no sshd"
+)
+@pytest.mark.parametrize("time", ["once", "again"])
+@pytest.mark.parametrize("fault", SSH_FAULTS)
+def test_the_same_over_ssh(tmp_path: Path, fault: str, time: str) -> None:
+    """A machine behind a real sshd, with half as many stories as three machines have."""
+    lot = drawn()
+    with ssh_night(tmp_path, lot, max(3, STORIES // 2)) as night:
+        if fault != NOTHING:
+            night.wait_for_its_moment()
+        SSH_FAULTS[fault](night)
         code = night.over()
 
     assert code == 0, night.text
