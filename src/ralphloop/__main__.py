@@ -19,7 +19,20 @@ def main() -> int:
             return entry.main(arguments[1])
     from ralphloop.cli.main import run
 
-    return run(arguments)
+    code = run(arguments)
+    if "temporalio" in sys.modules:
+        _leave_at_once(code)
+    return code
+
+
+def _leave_at_once(code: int) -> None:
+    """End here: threads of Temporal's library may abort an interpreter that takes itself down."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass  # nobody reads it any more
+    os._exit(code)
 
 
 def _import_nothing_from_here() -> None:

@@ -381,7 +381,7 @@ async def _ended(
     if _is_unclaimed(seen):
         return _UNCLAIMED
     try:
-        said = text_in(await handle.result(rpc_timeout=_RPC))
+        said = text_in(await _result(handle))
         return ended_by(msgspec.json.decode(said, type=Beat))
     except SaidOpenly as refusal:
         return _refused_openly(refusal)
@@ -390,6 +390,16 @@ async def _ended(
         return Delivery(how="lost", beat=heard, words=f"what {where} answered: {error}")
     except ActivityFailureError as failed:
         return Delivery(how="lost", beat=heard, words=_why(failed, heard))
+
+
+async def _result(handle: ActivityHandle[RawValue]) -> RawValue:
+    """What a closed activity answered; the library cancels its caller where the server is busy."""
+    try:
+        return await handle.result(rpc_timeout=_RPC)
+    except asyncio.CancelledError as cancelled:
+        if isinstance(cancelled.__cause__, RPCError):
+            raise cancelled.__cause__ from None
+        raise
 
 
 def _refused_openly(said: SaidOpenly) -> Delivery:

@@ -44,7 +44,7 @@ async def start_all(start: Path, port: int, workers: int, *, trust: str) -> int:
     section = load_config(root, env=env).config.fleet
     remote_of(repo, section)
     name = repository_name(repo, section)
-    address = repo.git.line("remote", "get-url", section.remote)
+    address = _from_anywhere(repo.git.line("remote", "get-url", section.remote), repo.root)
     where = machine_of(env).directory
     where.mkdir(parents=True, exist_ok=True)
     server = f"127.0.0.1:{port}"
@@ -69,10 +69,18 @@ async def start_all(start: Path, port: int, workers: int, *, trust: str) -> int:
             started.append(_start([*ourselves(), *words], where, env, readers))
         _tell(f"a server at {server} and {workers} workers; in another terminal:")
         _tell(f"    ralph run --fleet {server}")
+        if not trust:
+            _tell("They refuse what nobody here has said yes to; with --trust, you say it now.")
         await stopped.wait()
     finally:
         await _end(started)
     return 0
+
+
+def _from_anywhere(address: str, root: Path) -> str:
+    """The address of a remote for who stands elsewhere; a directory may be named from here."""
+    beside = root / address
+    return str(beside.resolve()) if beside.is_dir() else address
 
 
 def _absolute(path: str) -> str:
