@@ -44,7 +44,7 @@ async def start_all(start: Path, port: int, workers: int, *, trust: str) -> int:
     section = load_config(root, env=env).config.fleet
     remote_of(repo, section)
     name = repository_name(repo, section)
-    address = _from_anywhere(repo.git.line("remote", "get-url", section.remote), repo.root)
+    address = from_anywhere(repo.git.line("remote", "get-url", section.remote), repo.root)
     where = machine_of(env).directory
     where.mkdir(parents=True, exist_ok=True)
     server = f"127.0.0.1:{port}"
@@ -77,7 +77,7 @@ async def start_all(start: Path, port: int, workers: int, *, trust: str) -> int:
     return 0
 
 
-def _from_anywhere(address: str, root: Path) -> str:
+def from_anywhere(address: str, root: Path) -> str:
     """The address of a remote for who stands elsewhere; a directory may be named from here."""
     beside = root / address
     return str(beside.resolve()) if beside.is_dir() else address
