@@ -72,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
     with ThreadPoolExecutor(max_workers=options.jobs) as pool:
         for _ in pool.map(play, asked):
             continue  # what a replay raised is raised here
-    print(table(book.replays, book.code))
+    print(table(book.replays))
     return 0
 
 
@@ -211,7 +211,7 @@ def write_down(results: Path, page: Path) -> None:
     replays = [Replay(**it) for it in whole["replays"]]
     before, mark, rest = page.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
-    page.write_text(f"{before}{mark}\n{table(replays, whole['code'])}\n{END}{after}")
+    page.write_text(f"{before}{mark}\n{table(replays)}\n{END}{after}")
 
 
 def _parser() -> argparse.ArgumentParser:

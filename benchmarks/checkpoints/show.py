@@ -8,18 +8,21 @@ from collections.abc import Iterable, Sequence
 from benchmarks.checkpoints.play import AGENTS, Replay
 
 
-def table(replays: Iterable[Replay], code: str) -> str:
-    """Markdown: what a grade is worth, grades per agent, and each problem; `code` is the newest."""
+def table(replays: Iterable[Replay]) -> str:
+    """Markdown: what a grade is worth, grades per agent, and each problem."""
     told = list(replays)
     played = [it for it in told if not it.note]
-    parts = [_worth(played), _agents(played), _problems(told), _age(played, code)]
+    parts = [_worth(played), _agents(played), _problems(told), _age(played)]
     return "\n\n".join(parts)
 
 
-def _age(played: Sequence[Replay], code: str) -> str:
-    """How many of them were judged by the same source of ours."""
-    newest = sum(it.code == code for it in played)
-    return f"{newest} of these {len(played)} stories were judged by the newest code of these."
+def _age(played: Sequence[Replay]) -> str:
+    """By which sources of ours they were judged, as git names them."""
+    counted = Counter(it.code for it in played).most_common()
+    parts = [
+        f"{count} by `{code}`" if code else f"{count} by older ones" for code, count in counted
+    ]
+    return f"Judged by this source of ours: {', '.join(parts)}."
 
 
 def _worth(played: Sequence[Replay]) -> str:

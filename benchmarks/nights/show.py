@@ -175,6 +175,7 @@ def _admitted(result: dict[str, Any]) -> str:
     return " (said to be unproven)"
 
 
+_COLOURS = "truly done (green), falsely called done (red; amber: and said to be unproven)"
 _ROW = 34
 _BAR = 460
 _LEFT = 230
@@ -190,18 +191,20 @@ def picture(whole: dict[str, Any]) -> str:
         f'{head} font-family="system-ui, sans-serif" font-size="14">',
         '<rect width="100%" height="100%" fill="#ffffff"/>',
         f'<text x="16" y="26" font-weight="600">{title}</text>',
-        '<text x="230" y="26">truly done (green), falsely called done (red)</text>',
+        f'<text x="230" y="26">{_COLOURS}</text>',
     ]
     for row, name in enumerate(names):
         sums = sums_of(whole, name)
         top = 44 + _ROW * row
         most = max(1, STORIES * sums.nights)
         done = _BAR * sums.done / most
-        false = _BAR * sums.false / most
+        unsaid = _BAR * (sums.false - sums.admitted) / most
+        admitted = _BAR * sums.admitted / most
         parts.append(f'<text x="16" y="{top + 16}">{escape(name)}</text>')
         parts.append(_bar(_LEFT, top, _BAR, "#e5e7eb"))
         parts.append(_bar(_LEFT, top, done, "#15803d"))
-        parts.append(_bar(_LEFT + done, top, false, "#b91c1c"))
+        parts.append(_bar(_LEFT + done, top, unsaid, "#b91c1c"))
+        parts.append(_bar(_LEFT + done + unsaid, top, admitted, "#d97706"))
         words = f"{sums.done} / {sums.false}"
         parts.append(f'<text x="{_LEFT + _BAR + 10}" y="{top + 16}">{words}</text>')
     parts.append("</svg>")
