@@ -47,3 +47,30 @@ def test_a_solution_that_this_python_cannot_read_is_not_halved(tmp_path: Path) -
     stage = Stage(problem, 1, Path(sys.executable), scratch)
     replay = stage.play("half", Reference(truth=frozenset({"t"}), left_out=frozenset()))
     assert replay.note.startswith("its Python cannot read it: SyntaxError")
+
+
+def test_what_the_same_source_judged_is_not_played_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that was cut off goes on; rows of another source are played anew."""
+    problem = _problem(tmp_path)
+    monkeypatch.setattr(command, "interpreter", lambda *_: Path(sys.executable))
+    chosen = [str(problem.path.parent), "--all", "--out", str(tmp_path / "out.json")]
+    begun = list[str]()
+    for code in ("one", "one", "two"):
+        monkeypatch.setattr(command, "code_of", lambda _root, code=code: code)
+        assert command.main(chosen) == 0
+        begun.append(capsys.readouterr().out.partition(",")[0])
+    assert begun == ["3 to run", "0 to run", "3 to run"]
+
+
+def test_the_sample_is_always_the_same() -> None:
+    """The old program and the emptied tests are played where there is an old program."""
+    options = command._parser().parse_args([])
+    problem = Problem(path=Path("code_search"), entry="a.py", checkpoints=5, assets={}, needs=())
+    book = command.Book(Path("nowhere.json"), "one")
+    asked = command._to_play(problem, options, book)
+    first = [it.agent for it in asked if it.checkpoint == 1]
+    assert first == ["reference", "table", "half"]
+    assert {it.checkpoint for it in asked} == {1, 2}
+    assert len(asked) == 3 + 5
