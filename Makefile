@@ -106,7 +106,7 @@ RUNNERS := jest-27 jest-30 mocha-10 mocha-12 vitest-1 vitest-4 ts-jest-29 tsx-4
 
 e2e: $(READY) bytecode ## Whole runs with the real claude and codex against a scripted model (needs npm)
 	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex $(RUNNERS)
-	$(BIN)/python -m pytest tests/e2e -n $(WORKERS) -m "not e2e_all" $(AGAIN) tests/e2e -m "not e2e_all"; }
+	$(BIN)/python -m pytest tests/e2e -n $(WORKERS) -m "not e2e_all and not slow" $(AGAIN) tests/e2e -m "not e2e_all and not slow"; }
 
 .PHONY: fleet
 FLEET := tests/e2e/test_fleet.py tests/e2e/test_fleet_accounts.py tests/e2e/test_fleet_budget.py tests/e2e/test_fleet_codec.py tests/e2e/test_fleet_partition.py tests/e2e/test_fleet_upgrade.py tests/fleet
