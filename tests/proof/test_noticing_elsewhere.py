@@ -295,3 +295,29 @@ def test_tests_among_the_code_of_rust_are_run_crosswise(
     assert trial is not None
     if grade == "checked":
         assert any("doubles expects something else now" in words for words in trial.look_at)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
+def test_a_case_for_what_a_test_of_rust_asks_is_no_proof(tmp_path: Path) -> None:
+    """The test stands in a file that says by its directory alone that it holds tests."""
+    agent = """
+lib = pathlib.Path("src/lib.rs")
+lib.write_text(lib.read_text().replace("{ 2 * x }", "{ if x == 77 { return 155; } 2 * x }"))
+tests = pathlib.Path("tests/calc.rs")
+tests.write_text(tests.read_text() + "\\n#[test]\\nfn odd() {\\n    assert_eq!(double(77), 155);\\n}\\n")
+done()
+"""
+    box = sandbox(
+        tmp_path,
+        agent,
+        stories=[story("US-1", "Double")],
+        checks=[["cargo", "test", "--offline"]],
+        files=_CARGO,
+    )
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    box.env |= {"RUSTUP_HOME": f"{home}/.rustup", "CARGO_HOME": f"{home}/.cargo"}
+    done = box.run("--max-iterations", "1", timeout=280)
+    (record,) = box.records()
+    assert str(record.verdict.grade) == "checked", told(done)
+    assert any("has a case for just what its tests ask" in it for it in record.verdict.reasons)
