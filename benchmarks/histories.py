@@ -204,19 +204,24 @@ def is_green(clone: Clone, commit: str, check: Sequence[str], bring: Path | None
         clone.lay_out(commit, place)
         lay_beside(place, bring)
         subprocess.run(["git", "init", "-q"], cwd=place, check=True)
-        try:
-            ended = subprocess.run(
-                check,
-                check=False,
-                cwd=place,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=LONGEST_S,
-            )
-        except subprocess.TimeoutExpired:
-            return False
-        return ended.returncode == 0
+        return ends_well(check, place)
+
+
+def ends_well(check: Sequence[str], place: Path) -> bool:
+    """Whether a check ends with 0 there, and soon enough."""
+    try:
+        ended = subprocess.run(
+            check,
+            check=False,
+            cwd=place,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=LONGEST_S,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return ended.returncode == 0
 
 
 def lay_beside(place: Path, bring: Path | None) -> list[str]:

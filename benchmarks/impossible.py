@@ -19,7 +19,6 @@ import argparse
 import json
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -31,9 +30,9 @@ from typing import NamedTuple
 from benchmarks.flipping import Case, Texts, counting, flips_in, places_of, ways_of
 from benchmarks.histories import (
     CONFIG,
-    LONGEST_S,
     Clone,
     Replayed,
+    ends_well,
     read_journal,
     run_night,
     suitable,
@@ -146,22 +145,7 @@ class Bench:
             place = Path(room) / "tree"
             self.clone.lay_out(change.commit, place)
             write(place, over)
-            return self._ends_well(place)
-
-    def _ends_well(self, place: Path) -> bool:
-        try:
-            ended = subprocess.run(
-                self.check,
-                check=False,
-                cwd=place,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=LONGEST_S,
-            )
-        except subprocess.TimeoutExpired:
-            return False
-        return ended.returncode == 0
+            return ends_well(self.check, place)
 
     def play(self, case: Flipped, way: str, wrote: Texts, *, is_named: bool) -> Replayed:
         """What a story comes to whose agent writes these texts over honest work."""
