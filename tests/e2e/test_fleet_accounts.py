@@ -21,7 +21,7 @@ ACCOUNT = (STATE / f"account-{HERE}").read_text()
 limit = STATE / f"limit-{ACCOUNT}"
 (STATE / f"at-{NUMBER}").write_text(f"{time.time()} {HERE}")
 if HERE == "one" and not limit.exists():
-    limit.write_text(str(int(time.time()) + 10))
+    limit.write_text(str(int(time.time()) + int((STATE / "long").read_text())))
 if limit.exists() and time.time() < int(limit.read_text()):
     event(type="result", subtype="success", is_error=True, session_id="s-1", num_turns=1,
         result=f"Claude AI usage limit reached|{limit.read_text()}", total_cost_usd=0,
@@ -47,8 +47,10 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield found
 
 
-def _site(tmp_path: Path, **accounts: str) -> Sandbox:
+def _site(tmp_path: Path, limit_s: int, **accounts: str) -> Sandbox:
+    """Machines with these accounts; a limit resets after so many seconds."""
     box = paid_yard(tmp_path, AGENT, names=NAMES)
+    (box.state / "long").write_text(str(limit_s))
     for name, account in accounts.items():
         (box.state / f"account-{name}").write_text(account)
     return box
@@ -65,7 +67,7 @@ def _resets_at(box: Sandbox, account: str) -> float:
 
 def test_another_account_goes_on(tmp_path: Path, server: Server) -> None:
     """The limit of one account stops its machine alone; every screen says so, and when it is back."""
-    box = _site(tmp_path, one="work", two="home")
+    box = _site(tmp_path, 90, one="work", two="home")
     with ExitStack() as stack:
         for name, account in (("one", "work"), ("two", "home")):
             stack.enter_context(workers(box, server, tmp_path, name, more=f"--account {account}"))
@@ -91,7 +93,7 @@ def test_another_account_goes_on(tmp_path: Path, server: Server) -> None:
 
 def test_one_account_is_waited_for_on_all_its_machines(tmp_path: Path, server: Server) -> None:
     """Two machines with one label: what one of them meets, the other one waits for as well."""
-    box = _site(tmp_path, one="team", two="team")
+    box = _site(tmp_path, 10, one="team", two="team")
     with workers(box, server, tmp_path, "one", "two", more="--account team"):
         run = box.start("--fleet", server.address, env=LEASE)
         said = ended(run)
@@ -107,7 +109,7 @@ def test_one_account_is_waited_for_on_all_its_machines(tmp_path: Path, server: S
 
 def test_accounts_are_told_apart_over_ssh(tmp_path: Path) -> None:
     """Without a server, too: machines say with their first word which account they have."""
-    box = _site(tmp_path, one="work", two="home")
+    box = _site(tmp_path, 90, one="work", two="home")
     machine(tmp_path, "one", account="work")
     machine(tmp_path, "two", account="home")
     done = box.run("--fleet", "ssh:one,two", env={**over_ssh(box, tmp_path), **LEASE})
