@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.core.grading import StoryVerdict
+from ralphloop.loop.crosswise import NEW_TESTS, OLD_TESTS
 from tests import sentences
 from tests.kill_points import to_be_killed_at
 from tests.loop.guards import told
@@ -425,15 +426,41 @@ def test_a_check_that_writes_into_the_tree_disturbs_nothing(tmp_path: Path) -> N
     assert_clean(box)
 
 
-def test_a_large_file_among_the_changes_is_said_and_nothing_is_exchanged(tmp_path: Path) -> None:
-    """What the store does not keep cannot be brought back, so it is not taken away."""
+def test_a_large_file_beside_the_code_is_said_and_stays_where_it_is(tmp_path: Path) -> None:
+    """What the store does not keep cannot be brought back, so it is not taken away.  The old tests
+    need no more than themselves, and what the new ones notice proves the story."""
     box = project(tmp_path, HONEST[0].agent + "write('data.bin', 'x' * 6_000_000)\n")
+    done = box.run("--json")
+    assert done.code == 0, told(done)
+    assert [one["what"] for one in done.events("experiment_begun")] == [OLD_TESTS]
+    assert f"{NEW_TESTS} not tried: data.bin" in " ".join(verdict(box).remarks)
+    assert verdict(box).grade == "verified", verdict(box).reasons
+
+
+def test_a_large_file_hides_no_weakened_test(tmp_path: Path) -> None:
+    """The old tests run all the same."""
+    agent = """
+tests = pathlib.Path("tests/test_calc.py")
+tests.write_text(tests.read_text().replace("assertEqual(", "assertTrue("))
+calc = pathlib.Path("calc.py")
+calc.write_text(calc.read_text().replace("return ", "return 1 + ") + "def third(x):\\n    return x // 3\\n")
+write('data.bin', 'x' * 6_000_000)
+done()
+"""
+    box = project(tmp_path, agent)
+    box.run("--max-iterations", "1")
+    assert verdict(box).grade != "verified"
+
+
+def test_a_large_file_of_the_tests_leaves_them_unjudged(tmp_path: Path) -> None:
+    """Nobody knows what the old tests say: what the new ones notice is half of it."""
+    agent = HONEST[0].agent + "write('tests/data.bin', 'x' * 6_000_000)\n"
+    box = project(tmp_path, agent)
     done = box.run("--json")
     assert done.code == 0, told(done)
     assert done.events("experiment_begun") == []
     assert "data.bin" in " ".join(verdict(box).remarks)
-    # What a test notices is found out without any exchange.
-    assert verdict(box).grade == "verified"
+    assert verdict(box).grade == "checked", verdict(box).reasons
 
 
 # --- a second opinion ------------------------------------------------------------------------

@@ -79,8 +79,9 @@ def unseen(tests: Sequence[str]) -> str:
 
 
 def unjudged(checks: Sequence[str]) -> str:
-    """Of a change after which the old tests cannot even be run."""
-    return f"{NOT_PROVEN}the old tests give no results with the new code ({some(checks, _MOST)})"
+    """Of a change after which the old tests cannot even be run, or brought back."""
+    words = "nobody knows what the old tests say of the new code"
+    return f"{NOT_PROVEN}{words} ({some(checks, _MOST)})"
 
 
 def unsteady(tests: Sequence[str]) -> str:

@@ -323,10 +323,13 @@ class Bench:
 
     # The time there is
 
-    def begin(self, *, alone: bool, exchanged: Sequence[Change] = ()) -> None:
+    def begin(
+        self, *, alone: bool, exchanged: Sequence[Change] = (), beside: Sequence[Change] = ()
+    ) -> None:
         """See that there is a way and enough time; from here on it runs.
 
-        `alone`: only changed files have to run.  `exchanged` is what will be.
+        `alone`: only changed files have to run.  `exchanged` is what will be, `beside` what changed
+        as well.
         """
         run = self.story.run
         place = self.story.place
@@ -339,7 +342,7 @@ class Bench:
             raise Impossible("others work here too")
         if place.checks_clean_up:
             raise Impossible(CLEANED_UP)
-        why = obstacle(place.measure, exchanged) if exchanged else ""
+        why = obstacle(place.measure, exchanged, beside) if exchanged else ""
         if why:
             raise Impossible(why)
         first = {result.name: result.duration_s for result in run.session.baseline.results}

@@ -185,7 +185,8 @@ class _CheckOnTrial:
             return crossed
         both = sides.has_tests and bool(sides.code)
         alone = bench.can_be_told and not (both and sides.has_settings)
-        bench.begin(alone=alone, exchanged=(*sides.tests, *sides.code) if both else ())
+        tests = bench.old_tests().changes if both else ()
+        bench.begin(alone=alone, exchanged=tests, beside=sides.code)
         if both:
             crossed = await self._exchanges(before, end, alone=alone)
         if self.behaved and bench.can_be_told:
@@ -226,15 +227,23 @@ class _CheckOnTrial:
         """Each side as it was; what a test is blamed or believed for it does a second time."""
         crossed = CrosswiseRuns(old_tests=before)
         await self._try_old_tests(crossed, before, alone=alone)
-        await self._try_new_tests(crossed, before, end)
         told = {OLD_TESTS: crossed.old_tests}
-        if not crossed.is_left_to_mutants:
-            told[NEW_TESTS] = crossed.new_tests
-        crossed.untried = tuple(
+        if why := self._why_not_without_code():
+            crossed.untried = (f"{NEW_TESTS} not tried: {why}",)
+        else:
+            await self._try_new_tests(crossed, before, end)
+            if not crossed.is_left_to_mutants:
+                told[NEW_TESTS] = crossed.new_tests
+        crossed.untried += tuple(
             f"{what} could not be judged" for what, report in told.items() if not report
         )
         await self._blame_twice(crossed)
         return crossed
+
+    def _why_not_without_code(self) -> str:
+        """What of the code cannot be taken away and brought back; empty where all of it can."""
+        sides = self.bench.sides
+        return obstacle(self.bench.story.place.measure, sides.code, sides.tests)
 
     async def _try_old_tests(
         self, crossed: CrosswiseRuns, before: TestReport, *, alone: bool

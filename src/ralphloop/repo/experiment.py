@@ -217,20 +217,24 @@ class Swap(Value, kw_only=True):
     in_clean_tree: bool = False  # which is laid anew before it is used: nothing is put back there
 
 
-def obstacle(measure: Snapshotter, changes: Sequence[Change]) -> str:
-    """Why these paths cannot be exchanged and brought back; empty where they can."""
+def obstacle(measure: Snapshotter, changes: Sequence[Change], beside: Sequence[Change] = ()) -> str:
+    """Why these paths cannot be exchanged and brought back; empty where they can.
+
+    `beside` stays as it is meanwhile, and may stand in the way.
+    """
     if len(changes) > MOST_PATHS:
         return f"more than {MOST_PATHS:,} files changed"
     names = {name for change in changes for name in (change.before, change.after) if name}
     kept = measure.kept(names)
-    paths = {change.path for change in changes}
     for change in changes:
         path = printable(change.path)
         if not kept.issuperset(filter(None, (change.before, change.after))):
             return f"{path} is too large to be kept, or a repository of its own"
         if path != change.path:
             return f"{path} has a name that cannot be written down"
-        if any(str(parent) in paths for parent in PurePosixPath(change.path).parents):
+    paths = {change.path for change in (*changes, *beside)}
+    for path in sorted(paths):
+        if any(str(parent) in paths for parent in PurePosixPath(path).parents):
             return f"{path} is in a directory that was a file, or the other way round"
     return ""
 
