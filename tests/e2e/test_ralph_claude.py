@@ -197,7 +197,9 @@ def test_out_of_turns_is_not_the_end(server: ModelServer, world: World) -> None:
 def test_the_budget_holds(server: ModelServer, world: World) -> None:
     """When the money is spent the run ends, with work left and every cent accounted for."""
     made = project(world, server, stories=[story(1, "One"), story(2, "Two")])
-    server.play(use(*feature("one", 1), usage=BILL), say(claim(), usage=BILL), when=of_story(1))
+    for number, name in ((1, "one"), (2, "two")):  # each meets its share of the money
+        work = use(*feature(name, number), usage=BILL)
+        server.play(work, say(claim(), usage=BILL), when=of_story(number))
     run = made.ralph("run", "--max-cost", "0.03")
     assert run.returncode == ExitCode.LIMIT
     assert "--max-cost" in run.stdout + run.stderr
