@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -56,6 +56,13 @@ def _site(tmp_path: Path, limit_s: int, **accounts: str) -> Sandbox:
     return box
 
 
+def _seen(box: Sandbox, server: Server) -> list[dict[str, Any]]:
+    """The machines that a person is shown."""
+    told = box.ralph("fleet", "status", "--server", server.address, "--json")
+    found: list[dict[str, Any]] = json.loads(told.out)["machines"] if told.code == 0 else []
+    return found
+
+
 def _started(box: Sandbox) -> list[_At]:
     found = (path.read_text().split() for path in box.state.glob("at-*"))
     return sorted(_At(float(moment), name) for moment, name in found)
@@ -71,10 +78,11 @@ def test_another_account_goes_on(tmp_path: Path, server: Server) -> None:
     with ExitStack() as stack:
         for name, account in (("one", "work"), ("two", "home")):
             stack.enter_context(workers(box, server, tmp_path, name, more=f"--account {account}"))
+        eventually(lambda: len(_seen(box, server)) == 2)
         run = box.start("--fleet", server.address, env=LEASE)
         eventually(lambda: "waits until" in box.ralph("status").out or run.poll() is not None)
         status = box.ralph("status").out
-        shown = box.ralph("fleet", "status", "--server", server.address, "--json").out
+        accounts = {it["name"]: it["accounts"] for it in _seen(box, server)}
         said = ended(run)
 
     assert run.returncode == 0, said
@@ -84,10 +92,26 @@ def test_another_account_goes_on(tmp_path: Path, server: Server) -> None:
     assert early.count("two") >= 2, early
     assert "command (work) waits until" in status
     assert "command (home) takes over: command (work) is away until" in said
-    accounts = {it["name"]: it["accounts"] for it in json.loads(shown)["machines"]}
     assert accounts == {"one": {"": "work"}, "two": {"": "home"}}
     limited = [one for one in iterations(box) if one.outcome == "usage_limit"]
     assert [one.record.clocks.of_limit for one in limited] == ["command (work)"]
+    held_to_the_end(box, *NAMES)
+
+
+@pytest.mark.slow
+def test_a_machine_that_comes_while_all_wait_goes_on(tmp_path: Path, server: Server) -> None:
+    """Its account need not wait, so neither does the run."""
+    box = _site(tmp_path, 300, one="work", two="home")
+    with ExitStack() as stack:
+        stack.enter_context(workers(box, server, tmp_path, "one", more="--account work"))
+        run = box.start("--fleet", server.address, env=LEASE)
+        eventually(lambda: "waiting" in box.ralph("status").out)
+        stack.enter_context(workers(box, server, tmp_path, "two", more="--account home"))
+        said = ended(run)
+
+    assert run.returncode == 0, said
+    resets_at = _resets_at(box, "work")
+    assert all(it.moment < resets_at for it in _started(box))
     held_to_the_end(box, *NAMES)
 
 

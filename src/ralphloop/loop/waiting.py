@@ -3,7 +3,9 @@
 It is measured on the wall clock in short steps, so that suspend and clock jumps end it in time.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 
 from ralphloop.core.accounts import with_account
@@ -89,7 +91,11 @@ def slots_away(run: Run) -> int:
 async def wait_for_agent(
     run: Run, workspace: Workspace, until: float, reason: str = ""
 ) -> Decision | None:
-    """Wait for the first agent to be back; unless a reason is given, for its reserve."""
+    """Wait for the first agent to be back; unless a reason is given, for its reserve.
+
+    It ends before that where another one can be started after all: a machine has come whose account
+    need not wait.
+    """
     import random
 
     now = run.clock()
@@ -99,7 +105,11 @@ async def wait_for_agent(
     reason = reason or reserve_words(tuple(dict.fromkeys(chain(*full))), reserve, now)
     # A little more, so that many runs that wait for the same reset do not start as one.
     more = random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing
-    return await _wait(run, workspace, "quota", reason, until + more)
+
+    def is_over() -> bool:
+        return run.clock() < until and all_away(run) is None
+
+    return await _wait(run, workspace, "quota", reason, until + more, is_over=is_over)
 
 
 async def hold(run: Run, workspace: Workspace, reason: str) -> Decision | None:
@@ -121,6 +131,7 @@ async def _wait(
     *,
     aloud: bool = True,
     needs_you: bool = False,
+    is_over: Callable[[], bool] | None = None,
 ) -> Decision | None:
     now = run.clock()
     if until <= now:
@@ -128,9 +139,10 @@ async def _wait(
         return None
     if kind != "pause" and (decision := _refuse(run, kind, reason, until - now)):
         return decision
-    while_paused = kind == "pause" and bool(run.session.overrides.paused)
+    if kind == "pause" and run.session.overrides.paused:
+        is_over = partial(_is_resumed, run)
     with run.waiting(kind, reason, until, aloud=aloud, needs_you=needs_you):
-        return await _sleep(run, workspace, until, while_paused=while_paused)
+        return await _sleep(run, workspace, until, is_over or _never)
 
 
 def _refuse(run: Run, kind: str, reason: str, seconds: float) -> Decision | None:
@@ -145,10 +157,18 @@ def _refuse(run: Run, kind: str, reason: str, seconds: float) -> Decision | None
     return Decision(word=word, reasons=(reason, words), limit=left.limit)
 
 
+def _is_resumed(run: Run) -> bool:
+    return not run.session.overrides.paused
+
+
+def _never() -> bool:
+    return False
+
+
 async def _sleep(
-    run: Run, workspace: Workspace, until: float, *, while_paused: bool
+    run: Run, workspace: Workspace, until: float, is_over: Callable[[], bool]
 ) -> Decision | None:
-    """Sleep in steps; a stop, a resumed pause or a budget that runs out ends it, and says so."""
+    """Sleep in steps; a stop, what makes it needless or a budget that runs out ends it."""
     import asyncio
 
     beats = 0
@@ -156,7 +176,7 @@ async def _sleep(
         with suppress(TimeoutError):  # the step is over
             await asyncio.wait_for(run.stop.wait(), min(_NAP_S, left))
         handle_requests(run, workspace)
-        if while_paused and not run.session.overrides.paused:
+        if is_over():
             break
         beats += 1
         if beats % _HEARTBEAT_EVERY:
