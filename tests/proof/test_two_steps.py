@@ -44,6 +44,9 @@ STEPS = {
         "pyproject.toml": FILES["pyproject.toml"]
         + 'addopts = "--deselect tests/test_calc.py::test_double"\n'
     },
+    "deselected by a new file": {
+        "pytest.ini": "[pytest]\npythonpath = .\naddopts = --deselect tests/test_calc.py::test_double\n"
+    },
     "patched by a fixture": {"tests/conftest.py": PATCHING},
 }
 MOVED = {"tests/test_calc.py": WITHOUT, "tests/test_sums.py": f"import calc\n\n\n{TEST}"}
@@ -116,7 +119,7 @@ def test_what_an_earlier_story_rightly_expects_otherwise_is_none_of_a_later_one(
 
 def test_nothing_is_proven_where_the_old_tests_cannot_be_tried(tmp_path: Path) -> None:
     """A file too large to be exchanged must not hide that a test was weakened."""
-    asset = {"asset.bin": "\0" * 6_000_000}
+    asset = {"tests/asset.bin": "\0" * 6_000_000}
     _, [verdict] = _played(tmp_path, _feature(1) | BROKEN | STEPS["emptied"] | asset)
     assert verdict.grade is Grade.CHECKED, verdict
     assert any("old tests" in words for words in verdict.reasons)

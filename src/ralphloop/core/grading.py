@@ -164,10 +164,10 @@ def _graded(proof: Proof) -> StoryVerdict:
         return _yes(proof, Grade.CHECKED, "already there before the story began, checks are green")
     if trial.look_at:
         return _yes(proof, Grade.CHECKED, f"look at: {some(trial.look_at, 1)}")
+    if trial.mutation.literal:  # which says more than that one of its answers is a test's
+        return _yes(proof, Grade.CHECKED, trial.mutation.reason)
     if shams := (*trial.peeking, *trial.mutation.soft):
         return _yes(proof, Grade.CHECKED, sentences.peeking(shams))
-    if trial.mutation.literal:
-        return _yes(proof, Grade.CHECKED, trial.mutation.reason)
     if proven := _proven_by(proof):
         return _yes(proof, Grade.VERIFIED, proven)
     return _yes(proof, Grade.CHECKED, f"{', '.join(green)} green", *_why_not_verified(proof))
