@@ -115,6 +115,7 @@ def test_a_machine_that_comes_while_all_wait_goes_on(tmp_path: Path, server: Ser
     held_to_the_end(box, *NAMES)
 
 
+@pytest.mark.slow
 def test_one_account_is_waited_for_on_all_its_machines(tmp_path: Path, server: Server) -> None:
     """Two machines with one label: what one of them meets, the other one waits for as well."""
     box = _site(tmp_path, 10, one="team", two="team")
