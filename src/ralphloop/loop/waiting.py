@@ -93,8 +93,7 @@ async def wait_for_agent(
 ) -> Decision | None:
     """Wait for the first agent to be back; unless a reason is given, for its reserve.
 
-    It ends before that where another one can be started after all: a machine has come whose account
-    need not wait.
+    It ends before that where a machine has come whose account need not wait.
     """
     import random
 
@@ -106,8 +105,11 @@ async def wait_for_agent(
     # A little more, so that many runs that wait for the same reset do not start as one.
     more = random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing
 
+    accounts = {one.clocks.of_limit for one in run.workers}
+
     def is_over() -> bool:
-        return run.clock() < until and all_away(run) is None
+        newer = [one for one in run.workers if one.clocks.of_limit not in accounts]
+        return at_work(newer, run.session.state.agent_available_at, run.clock()) is not None
 
     return await _wait(run, workspace, "quota", reason, until + more, is_over=is_over)
 
