@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 
 from ralphloop.core import Value
 from ralphloop.core.proof import CheckResult, CheckStatus, TestReport
+from ralphloop.core.sentences import short_name
 from ralphloop.text.plain import counted, some
 
 SEALED = "sealed tests"  # the name of the check
@@ -107,8 +108,3 @@ def _without_words(report: TestReport) -> TestReport:
 def as_sealed(name: str) -> str:
     """A sealed test as people are told of it."""
     return f"sealed {short_name(name)}"
-
-
-def short_name(name: str) -> str:
-    """The name of a test without its file and class, as a person would say it."""
-    return name.rpartition("::")[2].rpartition(" > ")[2] or name

@@ -113,7 +113,7 @@ class _SealedBaseline(NamedTuple):
 
 async def _run_sealed_tests(run: Run, place: Workspace, report: PreflightReport) -> _SealedBaseline:
     """Run what is sealed before any work, so that it is known what turns green."""
-    from ralphloop.core.sealed_tests import short_name
+    from ralphloop.core.sentences import short_name
     from ralphloop.loop.sealing import files_sealed_for, run_sealed, takes_sealed
 
     files = files_sealed_for(run)
