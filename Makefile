@@ -129,6 +129,11 @@ nights: $(READY) bytecode ## Scripted nights with ours and other supervisors (ne
 checkpoints: $(READY) bytecode ## Public tasks replayed as stories (needs a clone in peers/; CHECKPOINTS="--short")
 	$(BIN)/python -m benchmarks.checkpoints $(CHECKPOINTS)
 
+.PHONY: numbers
+numbers: $(READY) bytecode ## All figures of docs/benchmarks.md again, side by side (an hour; NUMBERS="--short": five minutes)
+	$(BIN)/python -m tests.e2e.clis claude
+	$(BIN)/python -m benchmarks.numbers $(NUMBERS)
+
 .PHONY: guarantees
 
 guarantees: $(READY) bytecode ## Measure what a night may burn or lose and write docs/guarantees.md

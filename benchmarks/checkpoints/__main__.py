@@ -228,7 +228,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=240, help="begin nothing after that")
     parser.add_argument("--venvs", type=Path, help="where each problem's packages are installed")
     parser.add_argument(
-        "--python", default=sys.executable, help="which runs the problems; some need 3.12"
+        "--python",
+        default=sys.executable,
+        help="which runs the problems; a newer one is looked for where one needs it",
     )
     parser.add_argument("--out", type=Path, help="raw results as JSON; what is there is not redone")
     parser.add_argument("--page", type=Path, help="run nothing: put the results into a page")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import shutil
 import subprocess
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,9 @@ _NOT_SOLUTION = {"tests", "requirements.txt", "__pycache__", ".pytest_cache"}
 _SETUP_S = 600.0
 # What the benchmark's own runner gives to every problem.
 _USUAL_NEEDS = ("pytest", "pytest-timeout", "jsonschema", "deepdiff")
+
+_NEWER = ("python3.12", "python3.13", "python3.14")
+_PARSE = "import ast, sys; [ast.parse(open(it, 'rb').read()) for it in sys.argv[1:]]"
 
 
 class CannotSetUpError(Exception):
@@ -105,10 +108,27 @@ def interpreter(problem: Problem, venvs: Path, python_of_venvs: str) -> Path:
     lists = [problem.solution(it) / "requirements.txt" for it in range(1, problem.checkpoints + 1)]
     needed = [it for it in reversed(lists) if it.exists()][:1]
     options = [word for it in needed for word in ("-r", str(it))]
-    _do([python_of_venvs, "-m", "venv", str(place)])
+    _do([_one_that_reads(problem, python_of_venvs), "-m", "venv", str(place)])
     _do([str(python), "-m", "pip", "install", "-q", *_USUAL_NEEDS, *problem.needs, *options])
     done.touch()
     return python
+
+
+def _one_that_reads(problem: Problem, usual: str) -> str:
+    """The usual Python, or where a solution is written for a newer one, a newer one found here."""
+    last = problem.solution(problem.checkpoints)
+    sources = [str(it) for it in sorted(last.rglob("*.py"))]
+    for python in (usual, *_NEWER):
+        if shutil.which(python) and _can_read(python, sources):
+            return python
+    return usual  # its first replay says what it cannot read
+
+
+def _can_read(python: str, sources: Sequence[str]) -> bool:
+    ended = subprocess.run(
+        [python, "-c", _PARSE, *sources], capture_output=True, timeout=_SETUP_S, check=False
+    )
+    return ended.returncode == 0
 
 
 def _do(command: list[str]) -> None:

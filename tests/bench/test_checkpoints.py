@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.checkpoints import __main__ as command
+from benchmarks.checkpoints import problems
 from benchmarks.checkpoints.play import Reference, Stage
 from benchmarks.checkpoints.problems import Problem
 
@@ -74,3 +75,20 @@ def test_the_sample_is_always_the_same() -> None:
     assert first == ["reference", "table", "half"]
     assert {it.checkpoint for it in asked} == {1, 2}
     assert len(asked) == 3 + 5
+
+
+def test_a_solution_for_a_newer_python_gets_one_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The usual one is asked first; where nothing reads it, its replay says so."""
+    readers = tmp_path / "bin"
+    readers.mkdir()
+    for name, ends in (("old", 1), ("python3.12", 0)):
+        (readers / name).write_text(f"#!/bin/sh\nexit {ends}\n")
+        (readers / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(readers))
+    problem = _problem(tmp_path)
+    assert problems._one_that_reads(problem, "python3.12") == "python3.12"
+    assert problems._one_that_reads(problem, "old") == "python3.12"
+    (readers / "python3.12").unlink()
+    assert problems._one_that_reads(problem, "old") == "old"
