@@ -23,7 +23,10 @@ from typing import Any
 import msgspec
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.api.workflowservice.v1 import (
+    DescribeNamespaceRequest,
+    DescribeTaskQueueRequest,
+)
 from temporalio.client import (
     ActivityExecutionDescription,
     ActivityExecutionStatus,
@@ -43,8 +46,9 @@ from ralphloop.errors import AgentUnavailable, InputError, UsageError
 from ralphloop.fleet.carrier import Delivery, Hear, Seat, ended_by
 from ralphloop.fleet.codec import Codec, Illegible, SaidOpenly, converter_with, text_in
 from ralphloop.fleet.keys import keys_of, why_apart
+from ralphloop.fleet.reaching import context_of, place_of, wants_tls, why_not
 from ralphloop.fleet.values import MOST_WORDS, Beat, Ticket
-from ralphloop.proc.threads import StopSignal
+from ralphloop.proc.threads import StopSignal, in_thread
 
 CARRY = "ralph.carry"
 DRAIN = "ralph.drain"
@@ -52,6 +56,7 @@ MOST_LABELS = 4
 _MORE = 1 / 3  # of the lease: the server gives a machine up later than its hand stops the agent
 _LOOK_S = 2.0
 _RPC = timedelta(seconds=10)
+_CONNECT_S = 15.0
 _STOPPING_S = 15.0
 _MOST_KEPT = 200
 _CLAIM_PART = 3  # of the lease: so long a machine has to claim an order
@@ -82,12 +87,14 @@ class Identity(Value, kw_only=True):
 
 async def connect(server: str, section: FleetSection, env: Mapping[str, str]) -> Client:
     """A client of that server, with the certificates and the key of the settings."""
-    tls: bool | TLSConfig = section.tls
+    place_of(server)  # these two say what is wrong with the settings
+    context_of(section)
+    tls: bool | TLSConfig = wants_tls(section)
     if section.tls_ca or section.tls_cert:
         tls = TLSConfig(
-            server_root_ca_cert=_read(section.tls_ca, "fleet.tls_ca"),
-            client_cert=_read(section.tls_cert, "fleet.tls_cert"),
-            client_private_key=_read(section.tls_key, "fleet.tls_key"),
+            server_root_ca_cert=_read(section.tls_ca),
+            client_cert=_read(section.tls_cert),
+            client_private_key=_read(section.tls_key),
         )
     key = None
     if section.api_key:
@@ -96,23 +103,43 @@ async def connect(server: str, section: FleetSection, env: Mapping[str, str]) ->
             raise InputError(f"the variable {section.api_key} is not set", place="fleet.api_key")
     converter = converter_with(Codec(keys_of(section, env)))
     try:
-        return await Client.connect(
-            server, namespace=section.namespace, tls=tls, api_key=key, data_converter=converter
-        )
-    except (RuntimeError, RPCError, ValueError) as error:  # what its client raises for all of it
+        async with asyncio.timeout(_CONNECT_S):
+            client = await Client.connect(
+                server,
+                namespace=section.namespace,
+                tls=tls,
+                api_key=key,
+                data_converter=converter,
+            )
+    except (RuntimeError, RPCError, ValueError, TimeoutError) as error:  # all that its client says
+        said = str(error)
+        why = await in_thread(lambda _: why_not(server, section, said))
         raise AgentUnavailable(
-            f"no Temporal server answers at {server}: {str(error)[:300]}",
-            "Start one: ralph fleet up; or see docs/guides/fleet.md",
+            f"no Temporal server answers at {server}: {why.words}", why.next_step
         ) from None
+    await _find_namespace(client, server)
+    return client
 
 
-def _read(path: str, place: str) -> bytes | None:
-    if not path:
-        return None
+async def _find_namespace(client: Client, server: str) -> None:
+    """See that the server has the namespace of this client."""
+    name = client.namespace
+    request = DescribeNamespaceRequest(namespace=name)
     try:
-        return Path(path).expanduser().read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", place=place) from None
+        await client.workflow_service.describe_namespace(request, timeout=_RPC)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise InputError(
+                f"the Temporal server at {server} has no namespace {name!r}",
+                f"Make it (temporal operator namespace create -n {name}), or name another one.",
+                place="fleet.namespace",
+            ) from None
+        words = f"the Temporal server at {server} says nothing of the namespace {name!r}"
+        raise AgentUnavailable(f"{words}: {error.message[:300]}") from None
+
+
+def _read(path: str) -> bytes | None:
+    return Path(path).expanduser().read_bytes() if path else None
 
 
 def queue_of(repository: str, labels: tuple[str, ...] = ()) -> str:
