@@ -14,6 +14,7 @@ from ralphloop.proc.run import ourselves
 from tests.fleet.doors import Authority, Certificate, Door, as_header, porter, tls_door
 from tests.fleet.machines import (
     Server,
+    eventually,
     machine,
     start_worker,
     temporal_server,
@@ -246,3 +247,33 @@ def test_a_key_that_the_server_does_not_know_is_told_as_that(
     with porter("Request unauthorized.") as sends, tls_door(sends.port, certificate) as door:
         done = box.ralph("fleet", "status", "--server", door.address, env=env, timeout=45)
     _told(done, "it refuses this side: Request unauthorized.", 69)
+
+
+def test_a_server_that_is_away_is_told_in_words_and_data_stays_data(
+    tmp_path: Path, server: Server
+) -> None:
+    """Run and worker say once that it is waited for, and that it answers again; nothing else is on stdout."""
+    box = paid_yard(tmp_path, AGENT, names=("A",))
+    worker = start_worker(box, server, tmp_path, "one")
+    env = {"RALPH_FLEET_LEASE": "60s"}
+    run = begun(box, server, "--json", env=env)
+    server.kill()
+    away = f"The Temporal server at {server.address} does not answer; it is waited for."
+    try:
+        _wait_for_words(worker.log, away)
+        server.start()
+        _wait_for_words(worker.log, f"The Temporal server at {server.address} answers again.")
+        (box.state / "go").touch()
+        out, err = run.communicate(timeout=150)
+    finally:
+        worker.process.kill()
+        worker.process.wait()
+
+    assert run.returncode == 0, out + err
+    assert [json.loads(line) for line in out.splitlines()]
+    assert "retried" not in err + worker.log.read_text()
+    held_to_the_end(box, "A")
+
+
+def _wait_for_words(log: Path, words: str) -> None:
+    eventually(lambda: words in log.read_text(), 60)

@@ -29,6 +29,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     async def connect(server: str, **options: Any) -> object:
         found.update(options, server=server)
         found["keys"] = found.pop("data_converter").payload_codec.ids
+        del found["runtime"]
         return object()
 
     async def nothing(client: object, server: str) -> None:

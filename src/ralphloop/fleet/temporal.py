@@ -16,6 +16,7 @@ import time
 from collections.abc import Container, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import cache
 from itertools import combinations, count
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from temporalio.client import (
 from temporalio.common import ActivityIDReusePolicy, RawValue, RetryPolicy
 from temporalio.exceptions import ActivityAlreadyStartedError, ApplicationError
 from temporalio.exceptions import TimeoutError as TimedOut
+from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
 from ralphloop import __version__
@@ -48,6 +50,7 @@ from ralphloop.fleet.codec import Codec, Illegible, SaidOpenly, converter_with, 
 from ralphloop.fleet.keys import keys_of, why_apart
 from ralphloop.fleet.reaching import context_of, place_of, wants_tls, why_not
 from ralphloop.fleet.values import MOST_WORDS, Beat, Ticket
+from ralphloop.loop.run import Tell
 from ralphloop.proc.threads import StopSignal, in_thread
 
 CARRY = "ralph.carry"
@@ -71,6 +74,7 @@ _PASSING = {
     RPCStatusCode.RESOURCE_EXHAUSTED,
     RPCStatusCode.ABORTED,
 }
+_AWAY = {RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}
 
 
 class Identity(Value, kw_only=True):
@@ -110,6 +114,7 @@ async def connect(server: str, section: FleetSection, env: Mapping[str, str]) ->
                 tls=tls,
                 api_key=key,
                 data_converter=converter,
+                runtime=_silent(),
             )
     except (RuntimeError, RPCError, ValueError, TimeoutError) as error:  # all that its client says
         said = str(error)
@@ -119,6 +124,12 @@ async def connect(server: str, section: FleetSection, env: Mapping[str, str]) ->
         ) from None
     await _find_namespace(client, server)
     return client
+
+
+@cache
+def _silent() -> Runtime:
+    """Temporal's library without its log: that goes to stdout, where data goes."""
+    return Runtime(telemetry=TelemetryConfig(logging=None))
 
 
 async def _find_namespace(client: Client, server: str) -> None:
@@ -176,10 +187,28 @@ async def last_beat(description: ActivityExecutionDescription) -> Beat | None:
     return None
 
 
+class ServerWatch:
+    """Says once that a server does not answer any more, and once that it does again."""
+
+    def __init__(self, client: Client, tell: Tell) -> None:
+        self._address = client.service_client.config.target_host
+        self._tell = tell
+        self._is_away = False
+
+    def note(self, *, answers: bool) -> None:
+        """It has been asked something."""
+        if answers == (not self._is_away):
+            return
+        self._is_away = not answers
+        how = "answers again" if answers else "does not answer; it is waited for"
+        self._tell(f"The Temporal server at {self._address} {how}.")
+
+
 class TemporalCarrier:
-    def __init__(self, client: Client, repository: str) -> None:
+    def __init__(self, client: Client, repository: str, tell: Tell) -> None:
         self._client = client
         self._repository = repository
+        self._server = ServerWatch(client, tell)
         self._working = dict[str, str]()  # machines by the orders they are on
 
     async def seats(self) -> list[Seat]:
@@ -261,6 +290,7 @@ class TemporalCarrier:
                     retry_policy=RetryPolicy(maximum_attempts=1),
                     rpc_timeout=_RPC,
                 )
+                self._server.note(answers=True)
                 break
             except ActivityAlreadyStartedError:  # an answer of the server that got lost
                 handle = self._client.get_activity_handle(name, result_type=RawValue)
@@ -269,6 +299,7 @@ class TemporalCarrier:
                 if error.status not in _PASSING:
                     words = f"the server took no order: {error.message[:300]}"
                     return Delivery(how="refused", words=words)
+                self._server.note(answers=error.status not in _AWAY)
             if stop.requested:
                 return Delivery(how="lost", words=stop.reason)
             await _pause(stop)
@@ -313,6 +344,7 @@ class TemporalCarrier:
         while True:
             try:
                 seen = await handle.describe(include_heartbeat_details=True, rpc_timeout=_RPC)
+                self._server.note(answers=True)
                 if (beat := await last_beat(seen)) is not None and beat != heard:
                     heard = beat
                     hear(beat)
@@ -329,6 +361,7 @@ class TemporalCarrier:
                 if not _passes(error):
                     words = "the server knows nothing of the order"
                     return Delivery(how="lost", beat=heard, words=words)
+                self._server.note(answers=error.status not in _AWAY)
                 if stop.requested and asked_at is None:
                     asked_at = time.monotonic()
             if asked_at is not None and time.monotonic() - asked_at > _STOPPING_S:
