@@ -14,6 +14,7 @@ from ralphloop.proc.run import ourselves
 from tests.fleet.doors import Authority, Certificate, Door, as_header, porter, tls_door
 from tests.fleet.machines import (
     Server,
+    end_workers,
     eventually,
     machine,
     start_worker,
@@ -247,6 +248,23 @@ def test_a_key_that_the_server_does_not_know_is_told_as_that(
     with porter("Request unauthorized.") as sends, tls_door(sends.port, certificate) as door:
         done = box.ralph("fleet", "status", "--server", door.address, env=env, timeout=45)
     _told(done, "it refuses this side: Request unauthorized.", 69)
+
+
+def test_a_server_without_standalone_activities_is_told_as_that(tmp_path: Path) -> None:
+    """Older ones have to be told to have them; no start is counted, and nobody waits."""
+    off = ("--dynamic-config-value", "activity.enableStandalone=false")
+    box = paid_yard(tmp_path, AGENT, names=NAMES)
+    with temporal_server(tmp_path, more=off) as server:
+        worker = start_worker(box, server, tmp_path, "one")
+        try:
+            done = box.run("--fleet", server.address, env=LEASE)
+            drained = box.ralph("fleet", "drain", "one", "--server", server.address)
+        finally:
+            end_workers([worker])
+    assert done.code == 69, done.text
+    assert "the server took no order: Standalone activity is disabled" in done.text
+    assert drained.code == 69, drained.text
+    assert "did not ask one: Standalone activity is disabled" in drained.err
 
 
 def test_a_server_that_is_away_is_told_in_words_and_data_stays_data(

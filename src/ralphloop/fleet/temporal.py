@@ -212,11 +212,7 @@ class TemporalCarrier:
         self._working = dict[str, str]()  # machines by the orders they are on
 
     async def seats(self) -> list[Seat]:
-        try:
-            return await seats_at(self._client, queue_of(self._repository))
-        except RPCError as error:
-            words = f"the Temporal server does not say who is there: {error.message[:300]}"
-            raise AgentUnavailable(words) from None
+        return await seats_at(self._client, queue_of(self._repository))
 
     async def carry(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
         """Give the order to a machine that takes it: who refuses has started nothing."""
@@ -261,7 +257,7 @@ class TemporalCarrier:
         queue = queue_of(self._repository, ticket.labels)
         try:
             seats = await seats_at(self._client, queue)
-        except RPCError:
+        except AgentUnavailable:
             return False
         # Who has its slots full does not poll, and is not among those that do.
         polling = {it.name for it in seats if it.version == __version__ and not it.apart}
@@ -488,7 +484,11 @@ async def seats_at(client: Client, queue: str, *, with_work: bool = False) -> li
         task_queue=TaskQueue(name=queue),
         task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
     )
-    answer = await client.workflow_service.describe_task_queue(request, timeout=_RPC)
+    try:
+        answer = await client.workflow_service.describe_task_queue(request, timeout=_RPC)
+    except RPCError as error:
+        words = f"the Temporal server does not say who is there: {error.message[:300]}"
+        raise AgentUnavailable(words) from None
     works = await _works_on(client) if with_work else {}
     keys = keys_at(client)
     found = dict[str, Seat]()
@@ -546,22 +546,25 @@ async def _works_on(client: Client) -> dict[str, list[str]]:
 
 async def ask_to_drain(client: Client, machine: str) -> None:
     """Have a machine take no more orders, and go once it has worked off what it has."""
-    handle: ActivityHandle[RawValue] = await client.start_activity(
-        DRAIN,
-        args=[machine] if keys_at(client) else [],  # with a key, the asker has to show that
-        result_type=RawValue,
-        id=f"drain-{machine}-{time.time_ns()}",
-        task_queue=own_queue(machine),
-        start_to_close_timeout=_RPC,
-        schedule_to_start_timeout=_RPC,
-        retry_policy=RetryPolicy(maximum_attempts=1),
-        rpc_timeout=_RPC,
-    )
     try:
-        text_in(await handle.result())
+        handle: ActivityHandle[RawValue] = await client.start_activity(
+            DRAIN,
+            args=[machine] if keys_at(client) else [],  # with a key, the asker has to show that
+            result_type=RawValue,
+            id=f"drain-{machine}-{time.time_ns()}",
+            task_queue=own_queue(machine),
+            start_to_close_timeout=_RPC,
+            schedule_to_start_timeout=_RPC,
+            retry_policy=RetryPolicy(maximum_attempts=1),
+            rpc_timeout=_RPC,
+        )
+        text_in(await _result(handle))
     except ActivityFailureError:
         raise UsageError(
             f"no worker named {machine!r} answers", "ralph fleet status shows who is there"
         ) from None
     except Illegible as refusal:
         raise UsageError(f"{machine} refused: {refusal}") from None
+    except RPCError as error:
+        words = f"the Temporal server did not ask {machine}: {error.message[:300]}"
+        raise AgentUnavailable(words) from None
