@@ -1,4 +1,4 @@
-"""What Temporal's client is told of the settings, and the files of the guide."""
+"""What Temporal's client is told of the settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 from temporalio.client import Client
 from temporalio.service import TLSConfig
 
@@ -17,8 +16,6 @@ from ralphloop.config.load import load_config
 from ralphloop.errors import AgentUnavailable, InputError
 from ralphloop.fleet import reaching, temporal
 from tests.fleet.doors import Authority
-
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "fleet.md"
 
 
 @pytest.fixture
@@ -145,19 +142,3 @@ def test_an_address_without_a_port_is_told_as_that(tmp_path: Path) -> None:
     section = load_config(tmp_path, env={}).config.fleet
     with pytest.raises(InputError, match=r"'temporal\.lan' is not HOST:PORT"):
         asyncio.run(temporal.connect("temporal.lan", section, {}))
-
-
-def test_the_compose_file_of_the_guide_can_be_read() -> None:
-    """Three services; the page of Temporal is for this host alone, and a volume is declared."""
-    (block,) = re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(), re.S)
-    compose = YAML(typ="safe").load(block)
-    services = compose["services"]
-    assert set(services) == {"postgres", "temporal", "ui"}
-    assert all(it["image"] for it in services.values())
-    assert services["temporal"]["environment"]["POSTGRES_SEEDS"] == "postgres"
-    same = [services["postgres"]["environment"]["POSTGRES_PASSWORD"],
-            services["temporal"]["environment"]["POSTGRES_PWD"]]  # fmt: skip
-    assert len(set(same)) == 1
-    assert services["ui"]["ports"] == ["127.0.0.1:8080:8080"]
-    named = {it.partition(":")[0] for it in services["postgres"]["volumes"]}
-    assert named == set(compose["volumes"])
