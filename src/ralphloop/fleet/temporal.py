@@ -36,7 +36,7 @@ from temporalio.client import (
     Client,
 )
 from temporalio.common import ActivityIDReusePolicy, RawValue, RetryPolicy
-from temporalio.exceptions import ActivityAlreadyStartedError, ApplicationError
+from temporalio.exceptions import ActivityAlreadyStartedError, ApplicationError, CancelledError
 from temporalio.exceptions import TimeoutError as TimedOut
 from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
@@ -474,6 +474,8 @@ def _why(failed: ActivityFailureError, heard: Beat) -> str:
         return f"{where} was not heard of any more"
     if isinstance(cause, ApplicationError):
         return f"{where}: {cause.message[:300]}"
+    if isinstance(cause, CancelledError):
+        return f"{heard.machine} was stopped" if heard.machine else "no machine had it yet"
     return f"{where} gave it up: {str(cause)[:300]}"
 
 

@@ -160,7 +160,7 @@ class MachineWorker:
             for task in (asked, drained, looking):
                 task.cancel()
             if drained.done() and not stop.requested:
-                self._tell(f"{machine.name} is drained: it ends with what it works on.")
+                self._tell(f"{machine.name} is drained: it goes once what it works on has ended.")
 
     async def _watch_server(self) -> None:
         """Say when the server is away, and when it is back: its library waits for it in silence."""
