@@ -109,9 +109,10 @@ e2e: $(READY) bytecode ## Whole runs with the real claude and codex against a sc
 	$(BIN)/python -m pytest tests/e2e -n $(WORKERS) -m "not e2e_all and not slow" $(AGAIN) tests/e2e -m "not e2e_all and not slow"; }
 
 .PHONY: fleet
-FLEET := tests/e2e/test_fleet.py tests/e2e/test_fleet_accounts.py tests/e2e/test_fleet_budget.py tests/e2e/test_fleet_codec.py tests/e2e/test_fleet_partition.py tests/e2e/test_fleet_upgrade.py tests/fleet
+FLEET := tests/e2e/test_fleet.py tests/e2e/test_fleet_accounts.py tests/e2e/test_fleet_budget.py tests/e2e/test_fleet_codec.py tests/e2e/test_fleet_partition.py tests/e2e/test_fleet_tls.py tests/e2e/test_fleet_upgrade.py tests/fleet
 
-fleet: $(READY) bytecode ## A real Temporal server, workers, and all that can break in a night (half an hour; FLEET_STORIES=20 FLEET_SEED=N)
+fleet: $(READY) bytecode ## A real Temporal server, workers, and all that can break in a night (half an hour; needs npm; FLEET_STORIES=20 FLEET_SEED=N)
+	$(BIN)/python -m tests.e2e.clis claude
 	$(BIN)/python -m pytest $(FLEET) -n 2 $(AGAIN) $(FLEET); }
 
 OTHERS := gemini opencode qwen copilot droid cline cn goose aider openhands

@@ -127,7 +127,7 @@ class Measured:
 async def coordinate(server: str, options: argparse.Namespace) -> Measured:
     """Decide and carry until so many orders are through."""
     client = await connect(server, FleetSection(), {})
-    carrier = TemporalCarrier(client, REPOSITORY)
+    carrier = TemporalCarrier(client, REPOSITORY, print)
     known = stories(options.stories)
     gc.collect()
     gc.freeze()  # as a run in a fleet does

@@ -114,7 +114,14 @@ def test_a_machine_without_the_key_refuses_and_the_others_do_the_work(
         start_worker(box, server, tmp_path, "bare"),
         start_worker(box, server, tmp_path, "wrong", env=other),
     ]
+
+    def are_all_seen() -> bool:
+        """A worker has begun a moment before the server knows it."""
+        said = box.ralph("fleet", "status", "--server", server.address, env=key)
+        return all(it.name in said.out for it in found)
+
     try:
+        eventually(are_all_seen)
         done = box.run("--fleet", server.address, "--lanes", "3", env={**LEASE, **key})
         said = box.ralph("fleet", "status", "--server", server.address, env=key)
     finally:

@@ -74,7 +74,7 @@ def test_a_machine_is_upgraded_in_the_middle_of_a_night(tmp_path: Path, server: 
     box = paid_yard(tmp_path, AGENT, names=names)
     found = {name: start_worker(box, server, tmp_path, name) for name in ("one", "two")}
     try:
-        run = begun(box, server)
+        run = begun(box, server, "--lanes", "2")  # one that is seen later has its lane all the same
         leaving = works_on(box)
         asked = box.ralph("fleet", "drain", leaving, "--server", server.address)
         (box.state / "go").touch()

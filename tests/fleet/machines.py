@@ -144,6 +144,7 @@ class Server:
     place: Path
     port: int
     ip: str = "127.0.0.1"  # on which it listens
+    more: tuple[str, ...] = ()  # words of its command line
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -161,7 +162,10 @@ class Server:
         argv += ["--port", str(self.port), "--db-filename", str(self.place / "temporal.db")]
         with (self.place / "temporal.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*argv, "--log-level", "error"], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                [*argv, "--log-level", "error", *self.more],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
             )
         eventually(self._answers, 60)
 
@@ -179,12 +183,14 @@ class Server:
 
 
 @contextmanager
-def temporal_server(tmp_path: Path, ip: str = "127.0.0.1") -> Iterator[Server]:
+def temporal_server(
+    tmp_path: Path, ip: str = "127.0.0.1", more: tuple[str, ...] = ()
+) -> Iterator[Server]:
     """A server for the length of a test."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
-    server = Server(tmp_path, port, ip)
+    server = Server(tmp_path, port, ip, more)
     try:
         server.start()
         yield server

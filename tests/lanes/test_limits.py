@@ -174,12 +174,21 @@ answer(0.5)
     assert box.status()["cost_usd"] == pytest.approx(0.01 + 0.5 + 0.5)
 
 
+# Who ends before the other begins leaves it more than a half, or less.
+KEEPS_AND_WAITS = """
+(STATE / f"argv-{STORY}").write_text(str(sys.argv))
+end = time.monotonic() + 60
+while len(list(STATE.glob("argv-*"))) < 2 and time.monotonic() < end:
+    time.sleep(0.01)
+"""
+
+
 def test_an_agent_that_takes_a_budget_gets_its_share(tmp_path: Path) -> None:
     """Two at once are told a half each, and no more than is left by what the other may use."""
     box = with_claude(tmp_path, *OLD)
     program = tmp_path / "bin" / "claude"
-    kept = 'open(os.environ["TEST_STATE"] + f"/argv-{STORY}", "w").write(str(sys.argv))'
-    program.write_text(program.read_text().replace('write("argv-" + str(START), sys.argv)', kept))
+    kept = 'write("argv-" + str(START), sys.argv)'
+    program.write_text(program.read_text().replace(kept, KEEPS_AND_WAITS))
     done = box.run("--lanes", "2", "--max-cost", "1")
     assert done.code == 0, done.text
     assert "$1.00" in done.err

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _INSTALL = "pip install 'ralphloop[fleet]'"
 _KEY_FILE = "fleet.key"
 _PORT = 7233
+_ASKS_EVERY_S = 75.0  # a machine with a free slot asks for orders each minute
 _PORTS = click.IntRange(1, 65535)
 _WORKERS = click.IntRange(1, 64)
 
@@ -66,6 +67,8 @@ def _in_words(seat: "Seat") -> str:
         parts.append(f"key {seat.keys[0]}")
     if seat.works_on:
         parts.append(f"works on {', '.join(seat.works_on)}")
+    elif seat.heard is not None and seat.heard > _ASKS_EVERY_S:
+        parts.append("asks for no orders: it is drained, gone, or at work for others")
     elif not seat.apart:
         parts.append("is free")
     if seat.apart:

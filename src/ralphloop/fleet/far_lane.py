@@ -199,14 +199,14 @@ class FarLane(LaneWorkspace):
         if beat.refused:
             run.tell(f"warning: lane {self.number}: {beat.refused}; another machine is asked")
             return
+        number = int(given.ticket.mark.partition("/")[2])
         is_there = beat.machine and beat.phase != Beat().phase
         if is_there and beat.machine != self._told:
             self._told = beat.machine
             self._pool.write(self.number, machine=one_line(beat.machine, _LONGEST_NAME))
-            run.tell(f"lane {self.number}: {given.ticket.id} is on {beat.machine}")
+            run.tell(f"lane {self.number}: iteration {number} is on {beat.machine}")
         self._machine = beat.machine or self._machine
         self._slot = beat.slot or self._slot
-        number = int(given.ticket.mark.partition("/")[2])
         for step in beat.steps:
             if step.number > self._steps_shown:
                 self._steps_shown = step.number
@@ -269,7 +269,8 @@ class FarLane(LaneWorkspace):
     def _lost(self, run: Run, given: GivenOrder, delivery: Delivery) -> Result:
         """A start of which nothing came back but what was heard: that much was paid for."""
         beat = delivery.beat
-        run.tell(f"warning: iteration {given.ticket.mark}: {delivery.words}")
+        number = given.ticket.mark.partition("/")[2]
+        run.tell(f"warning: iteration {number}: {delivery.words}")
         usd = max(beat.usd, given.usd)
         tokens = max(beat.tokens, given.tokens)
         usage = Usage(cost_usd=usd or None, input_tokens=tokens, estimated=True)

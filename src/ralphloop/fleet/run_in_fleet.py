@@ -34,7 +34,7 @@ _LAST_PART = re.compile(r"([A-Za-z0-9._-]+?)(?:\.git)?/*$")
 
 
 async def open_carrier(
-    server: str, section: FleetSection, setup: Setup, repository: str
+    server: str, section: FleetSection, setup: Setup, repository: str, tell: Tell
 ) -> Carrier:
     """Who carries orders to the machines behind that address."""
     if server.startswith(PREFIX):
@@ -43,7 +43,7 @@ async def open_carrier(
     from ralphloop.fleet.temporal import TemporalCarrier, connect
 
     client = await connect(server, section, setup.options.env)
-    return TemporalCarrier(client, repository)
+    return TemporalCarrier(client, repository, tell)
 
 
 def remote_of(repo: Repository, section: FleetSection) -> SharedRemote:
@@ -85,7 +85,7 @@ async def run_in_fleet(
             'Set context = "fresh" under [agent].',
         )
     repository = repository_name(repo, section)
-    carrier = await open_carrier(server, section, setup, repository)
+    carrier = await open_carrier(server, section, setup, repository, tell)
     try:
         found = await _seats(carrier, stop)
         same = [seat for seat in found if seat.version in ("", __version__)]

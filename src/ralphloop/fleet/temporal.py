@@ -16,6 +16,7 @@ import time
 from collections.abc import Container, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import cache
 from itertools import combinations, count
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,10 @@ from typing import Any
 import msgspec
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.api.workflowservice.v1 import (
+    DescribeNamespaceRequest,
+    DescribeTaskQueueRequest,
+)
 from temporalio.client import (
     ActivityExecutionDescription,
     ActivityExecutionStatus,
@@ -32,8 +36,9 @@ from temporalio.client import (
     Client,
 )
 from temporalio.common import ActivityIDReusePolicy, RawValue, RetryPolicy
-from temporalio.exceptions import ActivityAlreadyStartedError, ApplicationError
+from temporalio.exceptions import ActivityAlreadyStartedError, ApplicationError, CancelledError
 from temporalio.exceptions import TimeoutError as TimedOut
+from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
 from ralphloop import __version__
@@ -43,8 +48,10 @@ from ralphloop.errors import AgentUnavailable, InputError, UsageError
 from ralphloop.fleet.carrier import Delivery, Hear, Seat, ended_by
 from ralphloop.fleet.codec import Codec, Illegible, SaidOpenly, converter_with, text_in
 from ralphloop.fleet.keys import keys_of, why_apart
+from ralphloop.fleet.reaching import context_of, place_of, wants_tls, why_not
 from ralphloop.fleet.values import MOST_WORDS, Beat, Ticket
-from ralphloop.proc.threads import StopSignal
+from ralphloop.loop.run import Tell
+from ralphloop.proc.threads import StopSignal, in_thread
 
 CARRY = "ralph.carry"
 DRAIN = "ralph.drain"
@@ -52,6 +59,7 @@ MOST_LABELS = 4
 _MORE = 1 / 3  # of the lease: the server gives a machine up later than its hand stops the agent
 _LOOK_S = 2.0
 _RPC = timedelta(seconds=10)
+_CONNECT_S = 15.0
 _STOPPING_S = 15.0
 _MOST_KEPT = 200
 _CLAIM_PART = 3  # of the lease: so long a machine has to claim an order
@@ -66,6 +74,7 @@ _PASSING = {
     RPCStatusCode.RESOURCE_EXHAUSTED,
     RPCStatusCode.ABORTED,
 }
+_AWAY = {RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}
 
 
 class Identity(Value, kw_only=True):
@@ -82,12 +91,14 @@ class Identity(Value, kw_only=True):
 
 async def connect(server: str, section: FleetSection, env: Mapping[str, str]) -> Client:
     """A client of that server, with the certificates and the key of the settings."""
-    tls: bool | TLSConfig = section.tls
+    place_of(server)  # these two say what is wrong with the settings
+    context_of(section)
+    tls: bool | TLSConfig = wants_tls(section)
     if section.tls_ca or section.tls_cert:
         tls = TLSConfig(
-            server_root_ca_cert=_read(section.tls_ca, "fleet.tls_ca"),
-            client_cert=_read(section.tls_cert, "fleet.tls_cert"),
-            client_private_key=_read(section.tls_key, "fleet.tls_key"),
+            server_root_ca_cert=_read(section.tls_ca),
+            client_cert=_read(section.tls_cert),
+            client_private_key=_read(section.tls_key),
         )
     key = None
     if section.api_key:
@@ -96,23 +107,50 @@ async def connect(server: str, section: FleetSection, env: Mapping[str, str]) ->
             raise InputError(f"the variable {section.api_key} is not set", place="fleet.api_key")
     converter = converter_with(Codec(keys_of(section, env)))
     try:
-        return await Client.connect(
-            server, namespace=section.namespace, tls=tls, api_key=key, data_converter=converter
-        )
-    except (RuntimeError, RPCError, ValueError) as error:  # what its client raises for all of it
+        async with asyncio.timeout(_CONNECT_S):
+            client = await Client.connect(
+                server,
+                namespace=section.namespace,
+                tls=tls,
+                api_key=key,
+                data_converter=converter,
+                runtime=_silent(),
+            )
+    except (RuntimeError, RPCError, ValueError, TimeoutError) as error:  # all that its client says
+        said = str(error)
+        why = await in_thread(lambda _: why_not(server, section, said))
         raise AgentUnavailable(
-            f"no Temporal server answers at {server}: {str(error)[:300]}",
-            "Start one: ralph fleet up; or see docs/guides/fleet.md",
+            f"no Temporal server answers at {server}: {why.words}", why.next_step
         ) from None
+    await _find_namespace(client, server)
+    return client
 
 
-def _read(path: str, place: str) -> bytes | None:
-    if not path:
-        return None
+@cache
+def _silent() -> Runtime:
+    """Temporal's library without its log: that goes to stdout, where data goes."""
+    return Runtime(telemetry=TelemetryConfig(logging=None))
+
+
+async def _find_namespace(client: Client, server: str) -> None:
+    """See that the server has the namespace of this client."""
+    name = client.namespace
+    request = DescribeNamespaceRequest(namespace=name)
     try:
-        return Path(path).expanduser().read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", place=place) from None
+        await client.workflow_service.describe_namespace(request, timeout=_RPC)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise InputError(
+                f"the Temporal server at {server} has no namespace {name!r}",
+                f"Make it (temporal operator namespace create -n {name}), or name another one.",
+                place="fleet.namespace",
+            ) from None
+        words = f"the Temporal server at {server} says nothing of the namespace {name!r}"
+        raise AgentUnavailable(f"{words}: {error.message[:300]}") from None
+
+
+def _read(path: str) -> bytes | None:
+    return Path(path).expanduser().read_bytes() if path else None
 
 
 def queue_of(repository: str, labels: tuple[str, ...] = ()) -> str:
@@ -149,18 +187,32 @@ async def last_beat(description: ActivityExecutionDescription) -> Beat | None:
     return None
 
 
+class ServerWatch:
+    """Says once that a server does not answer any more, and once that it does again."""
+
+    def __init__(self, client: Client, tell: Tell) -> None:
+        self._address = client.service_client.config.target_host
+        self._tell = tell
+        self._is_away = False
+
+    def note(self, *, answers: bool) -> None:
+        """It has been asked something."""
+        if answers == (not self._is_away):
+            return
+        self._is_away = not answers
+        how = "answers again" if answers else "does not answer; it is waited for"
+        self._tell(f"The Temporal server at {self._address} {how}.")
+
+
 class TemporalCarrier:
-    def __init__(self, client: Client, repository: str) -> None:
+    def __init__(self, client: Client, repository: str, tell: Tell) -> None:
         self._client = client
         self._repository = repository
+        self._server = ServerWatch(client, tell)
         self._working = dict[str, str]()  # machines by the orders they are on
 
     async def seats(self) -> list[Seat]:
-        try:
-            return await seats_at(self._client, queue_of(self._repository))
-        except RPCError as error:
-            words = f"the Temporal server does not say who is there: {error.message[:300]}"
-            raise AgentUnavailable(words) from None
+        return await seats_at(self._client, queue_of(self._repository))
 
     async def carry(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
         """Give the order to a machine that takes it: who refuses has started nothing."""
@@ -205,7 +257,7 @@ class TemporalCarrier:
         queue = queue_of(self._repository, ticket.labels)
         try:
             seats = await seats_at(self._client, queue)
-        except RPCError:
+        except AgentUnavailable:
             return False
         # Who has its slots full does not poll, and is not among those that do.
         polling = {it.name for it in seats if it.version == __version__ and not it.apart}
@@ -234,6 +286,7 @@ class TemporalCarrier:
                     retry_policy=RetryPolicy(maximum_attempts=1),
                     rpc_timeout=_RPC,
                 )
+                self._server.note(answers=True)
                 break
             except ActivityAlreadyStartedError:  # an answer of the server that got lost
                 handle = self._client.get_activity_handle(name, result_type=RawValue)
@@ -242,6 +295,7 @@ class TemporalCarrier:
                 if error.status not in _PASSING:
                     words = f"the server took no order: {error.message[:300]}"
                     return Delivery(how="refused", words=words)
+                self._server.note(answers=error.status not in _AWAY)
             if stop.requested:
                 return Delivery(how="lost", words=stop.reason)
             await _pause(stop)
@@ -286,6 +340,7 @@ class TemporalCarrier:
         while True:
             try:
                 seen = await handle.describe(include_heartbeat_details=True, rpc_timeout=_RPC)
+                self._server.note(answers=True)
                 if (beat := await last_beat(seen)) is not None and beat != heard:
                     heard = beat
                     hear(beat)
@@ -302,6 +357,7 @@ class TemporalCarrier:
                 if not _passes(error):
                     words = "the server knows nothing of the order"
                     return Delivery(how="lost", beat=heard, words=words)
+                self._server.note(answers=error.status not in _AWAY)
                 if stop.requested and asked_at is None:
                     asked_at = time.monotonic()
             if asked_at is not None and time.monotonic() - asked_at > _STOPPING_S:
@@ -418,6 +474,8 @@ def _why(failed: ActivityFailureError, heard: Beat) -> str:
         return f"{where} was not heard of any more"
     if isinstance(cause, ApplicationError):
         return f"{where}: {cause.message[:300]}"
+    if isinstance(cause, CancelledError):
+        return f"{heard.machine} was stopped" if heard.machine else "no machine had it yet"
     return f"{where} gave it up: {str(cause)[:300]}"
 
 
@@ -428,7 +486,11 @@ async def seats_at(client: Client, queue: str, *, with_work: bool = False) -> li
         task_queue=TaskQueue(name=queue),
         task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
     )
-    answer = await client.workflow_service.describe_task_queue(request, timeout=_RPC)
+    try:
+        answer = await client.workflow_service.describe_task_queue(request, timeout=_RPC)
+    except RPCError as error:
+        words = f"the Temporal server does not say who is there: {error.message[:300]}"
+        raise AgentUnavailable(words) from None
     works = await _works_on(client) if with_work else {}
     keys = keys_at(client)
     found = dict[str, Seat]()
@@ -486,22 +548,25 @@ async def _works_on(client: Client) -> dict[str, list[str]]:
 
 async def ask_to_drain(client: Client, machine: str) -> None:
     """Have a machine take no more orders, and go once it has worked off what it has."""
-    handle: ActivityHandle[RawValue] = await client.start_activity(
-        DRAIN,
-        args=[machine] if keys_at(client) else [],  # with a key, the asker has to show that
-        result_type=RawValue,
-        id=f"drain-{machine}-{time.time_ns()}",
-        task_queue=own_queue(machine),
-        start_to_close_timeout=_RPC,
-        schedule_to_start_timeout=_RPC,
-        retry_policy=RetryPolicy(maximum_attempts=1),
-        rpc_timeout=_RPC,
-    )
     try:
-        text_in(await handle.result())
+        handle: ActivityHandle[RawValue] = await client.start_activity(
+            DRAIN,
+            args=[machine] if keys_at(client) else [],  # with a key, the asker has to show that
+            result_type=RawValue,
+            id=f"drain-{machine}-{time.time_ns()}",
+            task_queue=own_queue(machine),
+            start_to_close_timeout=_RPC,
+            schedule_to_start_timeout=_RPC,
+            retry_policy=RetryPolicy(maximum_attempts=1),
+            rpc_timeout=_RPC,
+        )
+        text_in(await _result(handle))
     except ActivityFailureError:
         raise UsageError(
             f"no worker named {machine!r} answers", "ralph fleet status shows who is there"
         ) from None
     except Illegible as refusal:
         raise UsageError(f"{machine} refused: {refusal}") from None
+    except RPCError as error:
+        words = f"the Temporal server did not ask {machine}: {error.message[:300]}"
+        raise AgentUnavailable(words) from None

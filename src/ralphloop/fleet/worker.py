@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 from temporalio import activity
 from temporalio.api.common.v1 import Payload
+from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import ActivityExecutionStatus, ActivityHandle, Client
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
@@ -42,6 +43,7 @@ from ralphloop.fleet.temporal import (
     CARRY,
     DRAIN,
     Identity,
+    ServerWatch,
     is_claimed,
     keys_at,
     own_queue,
@@ -56,6 +58,7 @@ from ralphloop.proc.tree import stop_tree
 _RPC = timedelta(seconds=5)
 _HEARTBEAT = timedelta(seconds=2)
 _ASK_PART = 8  # of the lease: so often it is asked whether anybody is there
+_WATCH_S = 10.0
 _GOING = timedelta(hours=12)
 _CLAIM_S = 0.1
 _QUIET_S = 5.0  # after a refusal, and twice as long after each that follows
@@ -152,11 +155,25 @@ class MachineWorker:
             await stack.enter_async_context(own)
             asked = asyncio.create_task(stop.wait())
             drained = asyncio.create_task(self._drained.wait())
+            looking = asyncio.create_task(self._watch_server())
             await asyncio.wait({asked, drained}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (asked, drained):
+            for task in (asked, drained, looking):
                 task.cancel()
             if drained.done() and not stop.requested:
-                self._tell(f"{machine.name} is drained: it ends with what it works on.")
+                self._tell(f"{machine.name} is drained: it goes once what it works on has ended.")
+
+    async def _watch_server(self) -> None:
+        """Say when the server is away, and when it is back: its library waits for it in silence."""
+        server = ServerWatch(self._client, self._tell)
+        while True:
+            await asyncio.sleep(_WATCH_S)
+            try:
+                await self._client.workflow_service.get_system_info(
+                    GetSystemInfoRequest(), timeout=_RPC
+                )
+                server.note(answers=True)
+            except RPCError:
+                server.note(answers=False)
 
     def _poller(self, queue: str, identity: str, slots: int) -> Worker:
         one = FixedSizeSlotSupplier(1)
