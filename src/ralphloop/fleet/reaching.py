@@ -93,7 +93,7 @@ def why_not(server: str, section: FleetSection, said: str) -> Reason:
             f"it refuses this side: {refused[2]}",
             "Are api_key, tls_cert and namespace under [fleet] those of this server?",
         )
-    host, port = place_of(server)
+    host, port = address_of(server)
     try:
         with socket.create_connection((host, port), timeout=_TRY_S) as connection:
             context = context_of(section)
@@ -112,19 +112,19 @@ def why_not(server: str, section: FleetSection, said: str) -> Reason:
     return found or Reason(said[:300] or _SILENT)
 
 
-class Place(NamedTuple):
+class ServerAddress(NamedTuple):
     """Where a server listens."""
 
     host: str
     port: int
 
 
-def place_of(server: str) -> Place:
+def address_of(server: str) -> ServerAddress:
     """Host and port of an address."""
     host, _, port = server.rpartition(":")
     if not host or not port.isdecimal():
         raise InputError(f"{server!r} is not HOST:PORT", "Such as temporal.lan:7233")
-    return Place(host.strip("[]"), int(port))
+    return ServerAddress(host.strip("[]"), int(port))
 
 
 def _without_tls(connection: socket.socket) -> Reason | None:

@@ -48,7 +48,7 @@ from ralphloop.errors import AgentUnavailable, InputError, UsageError
 from ralphloop.fleet.carrier import Delivery, Hear, Seat, ended_by
 from ralphloop.fleet.codec import Codec, Illegible, SaidOpenly, converter_with, text_in
 from ralphloop.fleet.keys import keys_of, why_apart
-from ralphloop.fleet.reaching import context_of, place_of, wants_tls, why_not
+from ralphloop.fleet.reaching import address_of, context_of, wants_tls, why_not
 from ralphloop.fleet.values import MOST_WORDS, Beat, Ticket
 from ralphloop.loop.run import Tell
 from ralphloop.proc.threads import StopSignal, in_thread
@@ -91,7 +91,7 @@ class Identity(Value, kw_only=True):
 
 async def connect(server: str, section: FleetSection, env: Mapping[str, str]) -> Client:
     """A client of that server, with the certificates and the key of the settings."""
-    place_of(server)  # these two say what is wrong with the settings
+    address_of(server)  # these two say what is wrong with the settings
     context_of(section)
     tls: bool | TLSConfig = wants_tls(section)
     if section.tls_ca or section.tls_cert:
