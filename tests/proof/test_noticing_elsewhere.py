@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -321,3 +322,100 @@ done()
     (record,) = box.records()
     assert str(record.verdict.grade) == "checked", told(done)
     assert any("has a case for just what its tests ask" in it for it in record.verdict.reasons)
+
+
+_JAVA_RUNNER = """\
+import pathlib, subprocess, sys, tempfile
+from xml.sax.saxutils import quoteattr
+
+with tempfile.TemporaryDirectory() as made:
+    sources = [str(it) for it in pathlib.Path("src").rglob("*.java")]
+    built = subprocess.run(["javac", "-d", made, *sources, "Runner.java"], capture_output=True, text=True)
+    print(built.stderr, end="")
+    if built.returncode:
+        sys.exit(1)
+    ran = subprocess.run(["java", "-cp", made, "Runner"], capture_output=True, text=True)
+rows = []
+for line in ran.stdout.splitlines():
+    name, _, said = line.partition(" ")
+    inner = f"<failure message={quoteattr(said)}/>" if said else ""
+    rows.append(f'<testcase classname="ShopTest" file="src/test/java/ShopTest.java" name="{name}">{inner}</testcase>')
+pathlib.Path(sys.argv[1]).write_text(f"<testsuite>{''.join(rows)}</testsuite>")
+sys.exit(ran.returncode)
+"""
+_JAVA = {
+    ".gitignore": _IGNORED,
+    "run_tests.py": _JAVA_RUNNER,
+    "Runner.java": """\
+import java.lang.reflect.*;
+
+class Runner {
+  public static void main(String[] args) throws Exception {
+    int failed = 0;
+    for (Method one : ShopTest.class.getDeclaredMethods()) {
+      if (one.isSynthetic()) continue;
+      try {
+        one.invoke(null);
+        System.out.println(one.getName());
+      } catch (InvocationTargetException thrown) {
+        failed++;
+        System.out.println(one.getName() + " " + thrown.getCause());
+      }
+    }
+    System.exit(failed == 0 ? 0 : 1);
+  }
+}
+""",
+    "src/main/java/Shop.java": "class Shop {\n  static int twice(int x) { return 2 * x; }\n}\n",
+    "src/test/java/Assert.java": """\
+class Assert {
+  static void same(Object found, Object expected) {
+    if (!found.equals(expected)) throw new AssertionError("expected " + expected + " but was " + found);
+  }
+}
+""",
+    "src/test/java/ShopTest.java": """\
+class ShopTest {
+  static void twice() { Assert.same(Shop.twice(2), 4); }
+}
+""",
+}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK is installed")
+def test_java_whose_lists_and_records_are_looked_at_and_whose_are_only_there(
+    tmp_path: Path,
+) -> None:
+    """A result that has no sign to compute with is another one of its kind, too."""
+    agent = """
+works = {
+    "looks": (
+        "static java.util.List<String> words(String x) { return java.util.Arrays.asList(x.split(\\"-\\")); }",
+        "static void words() { Assert.same(Shop.words(\\"b-a\\"), java.util.Arrays.asList(\\"b\\", \\"a\\")); }",
+    ),
+    "record": (
+        "record Price(int cents) {}\\n  static Price price(String x) { return new Price(x.length() * 10); }",
+        "static void price() { Assert.same(Shop.price(\\"tea\\").cents(), 30); }",
+    ),
+    "there": (
+        "static java.util.List<String> parts(String x) { return java.util.Arrays.asList(x.split(\\"-\\")); }",
+        "static void parts() { Assert.same(Shop.parts(\\"b-a\\") != null, true); }",
+    ),
+}
+for path, row in zip(("src/main/java/Shop.java", "src/test/java/ShopTest.java"), works[STORY]):
+    text = pathlib.Path(path).read_text().rstrip().removesuffix("}")
+    write(path, f"{text}  {row}\\n}}\\n")
+done(words=f"{STORY} is done.")
+"""
+    box = sandbox(
+        tmp_path,
+        agent,
+        stories=[story(name, f"Add {name}") for name in ("looks", "record", "there")],
+        checks=[[sys.executable, "run_tests.py", "{report}"]],
+        files=_JAVA,
+        toml='[proof]\nexperiments = "always"\nask_for_tests = "off"\n',
+    )
+    done = box.run("--max-iterations", "3", timeout=280)
+    found = {it.story.id: str(it.verdict.grade) for it in box.records() if it.story is not None}
+    assert found == {"looks": "verified", "record": "verified", "there": "checked"}, told(done)

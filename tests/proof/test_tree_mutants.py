@@ -51,6 +51,16 @@ def _bent(path: str, new: str, old: str | None = None) -> dict[str, dict[Operato
         ("a.rs", "fn f(x: i64) -> bool { x > 2 }\n", "{ !(x > 2) }"),
         ("a.go", "package a\nvar F = func(x int) int { return g(x) }\n", "return (g(x)) + 1"),
         ("A.java", "class A { int f(int x) { return x * 2; } }\n", "return (x * 2) + 1;"),
+        (
+            "A.java",
+            "class A { List<T> f(T x) { return List.of(x.y()); } }\n",
+            "return RalphBend.<List<T>>ralphBend(List.of(x.y()));",
+        ),
+        (
+            "A.java",
+            "class A { char f(T x) { return x.y(); } }\n",
+            "return RalphBend.<Character>ralphBend(x.y());",
+        ),
     ],
 )
 def test_a_result_is_bent_in_its_language(path: str, new: str, bent: str) -> None:
@@ -183,6 +193,108 @@ def test_values_of_javascript_are_bent_into_others_of_their_kind(tmp_path: Path)
 END = TestReport(passed={"t": 1})
 BENT = Mutant(operator=Operator.BEND, what="", edits=(), line=1)
 UNDONE = Mutant(operator=Operator.UNDO, what="", edits=(), line=1)
+
+
+def test_what_a_lambda_returns_is_no_result_of_the_function_around_it() -> None:
+    """It is of another type, and would not compile."""
+    java = "class A { int f(T x) { g(() -> { return true; }); return x.y(); } }\n"
+    text = _bent("A.java", java)["A.f()"][Operator.BEND]
+    assert "return true; }); return (x.y()) + 1;" in text
+    go = "package a\nfunc F(x T) int { g(func() bool { return x.z() }); return x.y() }\n"
+    assert "return x.z() }); return (x.y()) + 1" in _bent("a.go", go)["F()"][Operator.BEND]
+
+
+JAVA = """
+import java.util.*;
+import java.util.function.*;
+import java.util.stream.*;
+
+class A {
+  enum Unit { GRAM, KILO }
+  record Price(String name, int cents) {}
+  record Checked(int low, int high) {
+    Checked { if (low > high) throw new IllegalArgumentException(); }
+  }
+  static final class Order {
+    private final int count;
+    private final Order next;
+    Order(int count, Order next) { this.count = count; this.next = next; }
+    public boolean equals(Object o) { return o instanceof Order && ((Order) o).count == count; }
+    public int hashCode() { return count; }
+  }
+
+  List<String> words(String x) { return List.of(x.trim()); }
+  List<String> none() { return new ArrayList<>(); }
+  Set<Integer> set() { return Set.of(1); }
+  Map<String, Integer> map() { return Map.of("a", 1); }
+  LinkedList<Integer> linked() { return new LinkedList<>(List.of(1)); }
+  int[] array() { return new int[] {1, 2}; }
+  Optional<String> maybe(String x) { return Optional.of(x); }
+  Price price(int x) { return new Price("tea", x); }
+  Checked checked(int x) { return new Checked(x, x); }
+  Order order(int x) { return new Order(x, null); }
+  Unit unit() { return Unit.valueOf("GRAM"); }
+  char letter(String x) { return x.charAt(0); }
+  Stream<Integer> stream() { return Stream.of(1, 2); }
+  Supplier<Integer> later(int x) { return () -> x; }
+  Predicate<Integer> isLarge(int x) { return one -> one > x; }
+  <T> T same(Supplier<T> x) { return x.get(); }
+  Object thing() { return new Object(); }
+
+  static void differ(Object one, Object other) {
+    if (Objects.deepEquals(one, other)) throw new AssertionError(one + " is as it was");
+  }
+
+  public static void main(String[] args) {
+    A a = new A();
+    differ(a.words("a "), List.of("a"));
+    differ(a.none(), List.of());
+    differ(a.set(), Set.of(1));
+    differ(a.map(), Map.of("a", 1));
+    differ(a.linked(), List.of(1));
+    differ(a.array(), new int[] {1, 2});
+    differ(a.maybe("a"), Optional.of("a"));
+    differ(a.price(1), new Price("tea", 1));
+    differ(a.checked(1), new Checked(1, 1));
+    differ(a.order(1), new Order(1, null));
+    differ(a.unit(), Unit.GRAM);
+    differ(a.letter("a"), 'a');
+    differ(a.stream().collect(Collectors.toList()), List.of(1, 2));
+    differ(a.later(1).get(), 1);
+    differ(a.isLarge(1).test(2), true);
+    differ(a.same(() -> "a"), "a");
+    try {
+      a.thing();
+      throw new AssertionError("an object without anything was altered");
+    } catch (IllegalStateException expected) {
+    }
+  }
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK is installed")
+def test_values_of_java_are_bent_into_others_of_their_kind(tmp_path: Path) -> None:
+    """Each function is another one, all in one file; what cannot be altered says so."""
+    text = JAVA
+    behind = ""
+    for piece in pieces_of_tree("A.java", None, JAVA.encode()):
+        if piece.name.startswith(("A.Order", "A.main", "A.differ")):
+            continue
+        (bend,) = [it for it in piece.mutants if it.operator is Operator.BEND]
+        *results, ours = bend.edits
+        behind = ours.text
+        for edit in results:
+            lines = text.splitlines()
+            line = lines[edit.line - 1]
+            assert edit.line == edit.last_line
+            lines[edit.line - 1] = line[: edit.column] + edit.text + line[edit.last_column :]
+            text = "\n".join(lines)
+    assert "ralphBend(x.trim())" not in text  # the whole result is another, and no part of it
+    (tmp_path / "A.java").write_text(text + behind)
+    for command in (["javac", "-Xlint:all", "-Werror", "A.java"], ["java", "-cp", ".", "A"]):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr + done.stdout
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 The grammars are an extra, `ralphloop[mutants]`, and loaded when a file of their language is asked
 for.  What a function returns is bent in the text: JavaScript and TypeScript hand it through a
-function that is put behind the file, and so does Go where it has no sign for it; the others compute
-with it as their declared type allows, in Rust field by field where the type is of the same file.
+function that is put behind the file, and so do Go and Java where they have no sign for it; else it
+is computed with as its declared type allows, in Rust field by field where that is of the same file.
 Where results that take work stand beside a constant or an argument that is handed on, only the
 former are bent: what is noticed is then the work, and not a way around it.
 
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ralphloop.core.mutation import ChangedPiece, Edit, Mutant, Operator
+from ralphloop.proof.java import BEND_IN_JAVA
 from ralphloop.proof.python import AS_BEFORE, NOTHING, OTHERWISE
 from ralphloop.proof.spans import Lines, edited
 
@@ -189,6 +190,7 @@ _KINDS_OF_FUNCTION = (
 ).split()
 _WHOLE = frozenset("int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune".split())
 _OPAQUE_IN_GO = frozenset(("error", "any", "interface{}"))
+_BOXED_IN_JAVA = {"char": "Character", "short": "Short", "byte": "Byte"}
 _RUST_WHOLE = frozenset("i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize".split())
 
 
@@ -306,7 +308,10 @@ def _in_java(expression: str, declared: str, _fields: Fields) -> str:
         return f'({expression}) + "{MARK}"'
     if declared in ("boolean", "Boolean"):
         return f"!({expression})"
-    return ""
+    if not declared or declared == "void":
+        return ""
+    # With its type said, an expression that is open (`List.of()`, a lambda) means what it meant.
+    return f"RalphBend.<{_BOXED_IN_JAVA.get(declared, declared)}>ralphBend({expression})"
 
 
 def _load_javascript() -> object:
@@ -390,7 +395,7 @@ _JAVA = Grammar(
     ("class_declaration", "interface_declaration", "enum_declaration", "record_declaration"),
     "type",
     _in_java,
-    "",
+    BEND_IN_JAVA,
     f'if (true) throw new RuntimeException("{MARK}");',
     is_compiled=True,
 )
@@ -718,6 +723,9 @@ class _Maker:
         )
 
 
+_WITHOUT_NAMES = ("closure_expression", "func_literal", "lambda_expression")
+
+
 def returned_by(grammar: Grammar, node: "Node") -> Iterator["Node"]:
     """The expressions that a function returns, but those of functions inside it."""
     body = node.child_by_field_name("body")
@@ -735,7 +743,7 @@ def returned_by(grammar: Grammar, node: "Node") -> Iterator["Node"]:
             if one.named_children:
                 yield one.named_children[0]
             continue
-        if one.type not in (*grammar.functions, "closure_expression"):
+        if one.type not in (*grammar.functions, *_WITHOUT_NAMES):
             waiting.extend(reversed(one.named_children))
 
 
