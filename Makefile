@@ -121,17 +121,21 @@ e2e-all: $(READY) bytecode ## The same, and every other CLI that is shipped as d
 	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex $(OTHERS) $(RUNNERS) || echo "what is not installed will fail below"
 	$(BIN)/python -m pytest tests/e2e -n 2
 
+.PHONY: peers
+peers: $(READY) ## Clone into peers/ what benchmarks compare with, as it was measured (needs git, and Go for one of them)
+	$(BIN)/python -m benchmarks.peers $(PEERS)
+
 .PHONY: nights
-nights: $(READY) bytecode ## Scripted nights with ours and other supervisors (needs npm; NIGHTS="--short", clones in peers/)
+nights: $(READY) bytecode ## Scripted nights with ours and other supervisors (needs npm; NIGHTS="--short", after make peers)
 	$(BIN)/python -m tests.e2e.clis claude
 	$(BIN)/python -m benchmarks.nights $(NIGHTS)
 
 .PHONY: checkpoints
-checkpoints: $(READY) bytecode ## Public tasks replayed as stories (needs a clone in peers/; CHECKPOINTS="--short")
+checkpoints: $(READY) bytecode ## Public tasks replayed as stories (after make peers; CHECKPOINTS="--short")
 	$(BIN)/python -m benchmarks.checkpoints $(CHECKPOINTS)
 
 .PHONY: numbers
-numbers: $(READY) bytecode ## All figures of docs/benchmarks.md again, side by side (an hour; NUMBERS="--short": five minutes)
+numbers: $(READY) bytecode ## All figures of docs/benchmarks.md again, side by side (after make peers; an hour; NUMBERS="--short": five minutes)
 	$(BIN)/python -m tests.e2e.clis claude
 	$(BIN)/python -m benchmarks.numbers $(NUMBERS)
 

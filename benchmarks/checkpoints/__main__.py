@@ -32,6 +32,7 @@ END = "<!-- checkpoints: end -->"
 RESULTS = Path(__file__).with_name("results.json")
 SOURCES = "src/ralphloop"
 SOURCE = "https://github.com/SprocketLab/slop-code-bench"
+COMMIT = "feeab5a"  # of it, that was measured
 PROBLEMS = Path("peers/slop-code-bench/problems")
 BEING_MADE = Path("peers/checkpoints.json")
 
@@ -52,10 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     asked = [it for it in problems_in(options.problems) if _is_asked(it.name, options)]
     if not asked:
-        sys.stderr.write(
-            f"error: no problems in {options.problems}\n"
-            f"  next: git clone {SOURCE} peers/slop-code-bench\n"
-        )
+        sys.stderr.write(f"error: no problems in {options.problems}\n  next: make peers\n")
         return 2
     book = Book(options.out or BEING_MADE, code_of(Path.cwd()))
     book.begin([one for it in asked for one in _to_play(it, options, book)], options.jobs)

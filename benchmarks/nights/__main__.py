@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     here = [it for it in asked if it.is_there]
     for absent in asked:
         if absent not in here:
-            print(f"not here: {absent.name}; git clone {absent.source} {absent.place}")
+            print(f"not here: {absent.name}; `make peers` brings it ({absent.source})")
     if not nights or not here:
         sys.stderr.write("error: nothing to run; --list names nights and supervisors\n")
         return 2

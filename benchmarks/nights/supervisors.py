@@ -56,6 +56,9 @@ class Supervisor(ABC):
     settings: ClassVar[str]  # what was set, in one sentence
     home: ClassVar[str] = ""  # the directory of its clone below --peers; empty: it needs none
     source: ClassVar[str] = ""
+    commit: ClassVar[str] = ""  # of its clone, that was measured
+    made: ClassVar[str] = ""  # the program that a build leaves in its clone
+    build: ClassVar[tuple[str, ...]] = ()
     stand_ins: ClassVar[Mapping[str, str]] = {}  # programs it asks for, as shell scripts
 
     def __init__(self, peers: Path) -> None:
@@ -64,7 +67,7 @@ class Supervisor(ABC):
     @property
     def is_there(self) -> bool:
         """Whether it can be run here."""
-        return not self.home or self.place.is_dir()
+        return not self.home or (self.place / self.made).exists()
 
     @property
     def version(self) -> str:
@@ -160,6 +163,7 @@ class Snarktank(Supervisor):
     name = "snarktank/ralph"
     home = "ralph"
     source = "https://github.com/snarktank/ralph"
+    commit = "6c53cb0"
     settings = "--tool claude, 12 iterations; prd.json and CLAUDE.md as its README says"
 
     def prepare(self, root: Path, night: Night) -> None:
@@ -178,6 +182,7 @@ class Frankbria(Supervisor):
     name = "frankbria/ralph-claude-code"
     home = "ralph-claude-code"
     source = "https://github.com/frankbria/ralph-claude-code"
+    commit = "e8533cc"
     settings = "--timeout 1 (its least), every tool allowed; its template prompt and fix_plan.md"
 
     def prepare(self, root: Path, night: Night) -> None:
@@ -214,6 +219,7 @@ class ContinuousClaude(Supervisor):
     name = "continuous-claude"
     home = "continuous-claude"
     source = "https://github.com/AnandChowdhary/continuous-claude"
+    commit = "41cf787"
     settings = "-m 12 --disable-branches --disable-updates; without GitHub, so without its CI"
     stand_ins: ClassVar[Mapping[str, str]] = {"gh": "#!/bin/sh\nexit 0\n"}  # "logged in"
 
@@ -233,15 +239,14 @@ class Ralphex(Supervisor):
     name = "ralphex"
     home = "ralphex"
     source = "https://github.com/umputun/ralphex"
+    commit = "c36bfdc"
+    made = "ralphex-bin"
+    build = ("go", "build", "-o", made, "./cmd/ralphex")
     settings = (
         "--tasks-only (its reviews need a model), -m 12, --session-timeout 1m, --wait 30s,"
-        " --preserve-anthropic-api-key; built in its clone by go build -o ralphex-bin ./cmd/ralphex"
+        f" --preserve-anthropic-api-key; built in its clone by {' '.join(build)}"
     )
     plans = "docs/plans"
-
-    @property
-    def is_there(self) -> bool:
-        return (self.place / "ralphex-bin").exists()
 
     def prepare(self, root: Path, night: Night) -> None:
         (root / self.plans).mkdir(parents=True)
@@ -260,7 +265,7 @@ class Ralphex(Supervisor):
             "--wait",
             "30s",
         ]
-        program = str(self.place.absolute() / "ralphex-bin")
+        program = str(self.place.absolute() / self.made)
         return [program, *told, "--preserve-anthropic-api-key", f"{self.plans}/shop.md"]
 
     def claims(self, root: Path) -> Claims:
