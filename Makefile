@@ -111,7 +111,7 @@ e2e: $(READY) bytecode ## Whole runs with the real claude and codex against a sc
 .PHONY: fleet
 FLEET := tests/e2e/test_fleet.py tests/e2e/test_fleet_accounts.py tests/e2e/test_fleet_budget.py tests/e2e/test_fleet_codec.py tests/e2e/test_fleet_partition.py tests/e2e/test_fleet_tls.py tests/e2e/test_fleet_upgrade.py tests/fleet
 
-fleet: $(READY) bytecode ## A real Temporal server, workers, and all that can break in a night (half an hour; needs npm; FLEET_STORIES=20 FLEET_SEED=N)
+fleet: $(READY) bytecode ## A real Temporal server, workers, and all that can break in a night (a quarter of an hour; needs npm; FLEET_STORIES=20 FLEET_SEED=N)
 	$(BIN)/python -m tests.e2e.clis claude
 	$(BIN)/python -m pytest $(FLEET) -n 2 $(AGAIN) $(FLEET); }
 
