@@ -192,6 +192,26 @@ done()
         assert (found / ".git").is_dir()
 
 
+def test_a_repository_is_kept_under_the_name_of_its_run(tmp_path: Path) -> None:
+    """What a story that waits has left is moved out of the way before the next one has the lane."""
+    agent = f"""{PRELUDE}
+if STORY == "a":
+    write("made/inner.txt", STORY)
+    git("init", "-q", where="made")
+    status("BLOCKED")
+    sys.exit()
+write(f"{{STORY}}.txt")
+done()
+"""
+    box = yard(tmp_path, agent, stories=stories_of("a", "b"))
+    done = box.run("--lanes", "1")
+    assert states(box)["b"].standing == "passed", done.text
+    kept = box.root.with_name("project.lanes") / "kept"
+    (found,) = kept.glob("*/made")
+    assert found.parent.name.startswith(f"{box.status()['run']['id']}-"), found
+    assert (found / "inner.txt").read_text() == "a"
+
+
 def test_what_no_commit_should_hold_ends_as_in_the_checkout(tmp_path: Path) -> None:
     """A large file, a repository of its own, what looks like a secret: the same grades and words."""
     rows = [row for row in MANY if row.left_out]

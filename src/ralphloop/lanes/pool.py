@@ -423,7 +423,7 @@ async def _give_away(pool: LanePool, lane: Lane) -> None:
     work = note.work
     if not work or workspace.tree().tree != lane.left:  # else nobody touched it since
         work = await save_work(pool, lane, ref, known=work)
-    keep_inner(pool, lane, f"{run}-{run.session.number}-lane{lane.number}")
+    keep_inner(pool, lane, f"{run.id}-{run.session.number}-lane{lane.number}")
     if not note.story:
         return
     kept = dict(pool.book.kept)
