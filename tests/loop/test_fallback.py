@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from pathlib import Path
 
 from tests.loop.projects import LIBRARY, Sandbox, sandbox
@@ -95,6 +96,41 @@ result("Done by the first one. The story is complete.")
     changes = [line.strip() for line in done.out.splitlines() if " takes over" in line]
     assert len(changes) == 1
     assert "  command works again" in done.out
+
+
+PAYS = """
+import json, time
+print(json.dumps({"type": "step_start", "sessionID": "o-1", "part": {}}), flush=True)
+print(json.dumps({"type": "step_finish", "sessionID": "o-1", "part": {"reason": "tool-calls",
+      "cost": 0.5, "tokens": {"input": 100, "output": 20}}}), flush=True)
+(STATE / "paid").write_text("")
+time.sleep(60 if START == 2 else 0)
+write(f"by-other-{STORY}.txt", START)
+print(json.dumps({"type": "text", "sessionID": "o-1", "part": {"text":
+      "---RALPH_STATUS---\\nSTATUS: COMPLETE\\nEXIT_SIGNAL: false\\n---END_RALPH_STATUS---"}}))
+print(json.dumps({"type": "step_finish", "sessionID": "o-1", "part": {"reason": "stop",
+      "cost": 0.25, "tokens": {"input": 100, "output": 20}}}), flush=True)
+"""
+
+
+def test_what_a_fallback_had_cost_is_counted_when_ralph_was_killed(tmp_path: Path) -> None:
+    """Its transcript is read as what it is, and not as one of the agent that is away."""
+    box = with_fallback(tmp_path, LIMIT.replace("SECONDS", "3600"))
+    declared = box.root / "agents.d/other.toml"
+    declared.write_text(declared.read_text().replace('"text"', '"opencode"'))
+    box.git("commit", "-qam", "reader")
+    (tmp_path / "other.py").write_text(LIBRARY + PAYS)
+    run = box.start()
+    deadline = time.monotonic() + 60
+    while not (box.state / "paid").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    run.kill()
+    run.communicate()
+    done = box.run("--continue")
+    assert done.code == 0, done.text
+    assert agents(box) == ["command", "other", "other"]
+    assert box.status()["cost_usd"] == 0.5 + 0.5 + 0.25
 
 
 def test_a_fatal_answer_is_no_end_while_there_is_a_fallback(tmp_path: Path) -> None:

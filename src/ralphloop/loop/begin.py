@@ -104,7 +104,7 @@ def begin(run: Run, workspace: Workspace, story: Story | None, stories: StoryLis
     number = session.number + 1
     workers = team(run.setup.workers, session.story(story.id if story else None).totals.failed)
     accounts = on_accounts(workers, run.setup.places.values())
-    free = at_work(accounts, session.state.agent_available_at, now) or accounts[0]
+    free = _first_free(run, accounts, now)
     _tell_accounts(run, accounts, free)
     worker = replace(free, account="")  # which it will be is known once a machine has taken it
     _tell_agent(run, workers[0], worker)
@@ -180,6 +180,11 @@ def begin(run: Run, workspace: Workspace, story: Story | None, stories: StoryLis
     )
 
 
+def _first_free(run: Run, workers: Sequence[Worker], at: float) -> Worker:
+    """Who of these is started at that time: the first that need not wait, else the first."""
+    return at_work(workers, run.session.state.agent_available_at, at) or workers[0]
+
+
 def _tell_agent(run: Run, first: Worker, worker: Worker) -> None:
     """Say who stands in for whom, where that is new, and when the one that is away is back."""
     now = StandIn(away=first.clocks.of_failure, instead=worker.clocks.of_failure)
@@ -215,8 +220,10 @@ def begun_again(
 ) -> Round:
     """An iteration that another process began, from the journal and the list as it was then."""
     known = workspace.stories
-    failed = run.session.story(cut.story).totals.failed
-    worker = team(run.setup.workers, failed)[0]
+    workers = team(run.setup.workers, run.session.story(cut.story).totals.failed)
+    accounts = on_accounts(workers, run.setup.places.values())
+    # Nobody wrote down who it was; what it was chosen by is as it was then.
+    worker = replace(_first_free(run, accounts, cut.started_at), account="")
     return Round(
         number=cut.n,
         worker=worker,
