@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from ralphloop import __version__
 from ralphloop.fleet.leash import Leash
 from ralphloop.proc.run import ourselves
+from tests.fleet.machines import eventually
 
 TICKET = {"id": "run/1", "order": "0" * 40, "repository": "app", "version": __version__}
 
@@ -57,6 +59,45 @@ def test_a_clone_that_fails_is_said(tmp_path: Path) -> None:
     beat = _said_by_hand(tmp_path, TICKET)
 
     assert "gone.git" in beat["refused"]
+
+
+SLOW_DOOR = """\
+#!/bin/sh
+# stand-in for the ssh that git uses, at which a clone takes longer than any lease
+echo $$ > {place}/asked
+exec sleep 20
+"""
+
+
+def test_a_machine_is_there_while_it_clones(tmp_path: Path) -> None:
+    """A large repository takes minutes the first time: signs of life go on, and a stop is heard."""
+    door = tmp_path / "door"
+    door.write_text(SLOW_DOOR.format(place=tmp_path))
+    door.chmod(0o755)
+    own = {"name": "one", "repos": {"app": "ssh://far/app.git"}, "where": str(tmp_path / "w")}
+    argv = [*ourselves(), "fleet", "hand", "--machine", json.dumps(own)]
+    with subprocess.Popen(
+        argv,
+        env={**os.environ, "GIT_SSH_COMMAND": str(door)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as hand:
+        assert hand.stdin
+        assert hand.stdout
+        hand.stdin.write(json.dumps(TICKET).encode() + b"\n")
+        hand.stdin.flush()
+        eventually((tmp_path / "asked").exists)
+        began = time.monotonic()
+        beat = json.loads(hand.stdout.readline())
+        hand.stdin.write(b'{"stop": "enough"}\n')
+        hand.stdin.close()
+        *_, last = hand.stdout
+        took = time.monotonic() - began
+
+    assert beat == {"machine": "one"}
+    assert json.loads(last)["refused"].startswith("git clone ssh://far/app.git: ")
+    assert took < 10
+    assert not (tmp_path / "w/app/clone").exists()
 
 
 def test_a_leash_is_cut_by_silence_alone() -> None:

@@ -14,7 +14,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -33,7 +33,14 @@ from ralphloop.core.iteration import Result
 from ralphloop.core.model import CheckResult, Evidence, Outcome, Usage
 from ralphloop.errors import RalphError
 from ralphloop.fleet.leash import Leash, clock
-from ralphloop.fleet.machine import AccountWaits, Machine, OrderRefused, Slot, taken_slot
+from ralphloop.fleet.machine import (
+    AccountWaits,
+    IsOver,
+    Machine,
+    OrderRefused,
+    Slot,
+    taken_slot,
+)
 from ralphloop.fleet.parcels import Parcel, RemoteAway, SharedRemote, files_of, lay, pack, unpack
 from ralphloop.fleet.values import (
     MOST_WORDS,
@@ -152,7 +159,8 @@ class Hand:
         """The commit of the report, sent."""
         ticket = self._ticket
         self._insist_on_ticket()
-        with taken_slot(self._machine, ticket.repository, ticket.slot, ticket.mark) as slot:
+        with ExitStack() as held:
+            slot = await in_thread(lambda gone: held.enter_context(self._slot(gone)))
             if full := no_room(slot.directory):
                 raise OrderRefused(f"{self._machine.name}: {full}")
             self._say(phase="fetching", slot=slot.number)
@@ -172,6 +180,17 @@ class Hand:
             )
             report = await self._with_checks(report, setup, order)
             return await self._sent(slot, place, setup, order, report)
+
+    def _slot(self, gone: IsOver) -> AbstractContextManager[Slot]:
+        """The slot of this order, to be taken beside the beats: a first clone takes long."""
+        ticket = self._ticket
+        return taken_slot(
+            self._machine,
+            ticket.repository,
+            ticket.slot,
+            ticket.mark,
+            lambda: self._stop.requested or gone(),
+        )
 
     def _insist_on_ticket(self) -> None:
         ticket = self._ticket

@@ -7,8 +7,10 @@ said yes to (`ralph trust`, in any of them).
 """
 
 import re
+import shutil
 import socket
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +30,9 @@ from ralphloop.room import ensure_private_dir
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _CLONE_S = 3600.0
+_GLANCE_S = 0.1
 _MOST_SLOTS = 1_000
+IsOver = Callable[[], bool]  # whether nobody wants it any more
 
 
 class OrderRefused(RalphError):
@@ -112,8 +116,13 @@ class Slot(NamedTuple):
 
 
 @contextmanager
-def taken_slot(machine: Machine, repository: str, wanted: int, mark: str) -> Iterator[Slot]:
-    """A free slot of a repository's, with its clone; what a hand that died left there is ended."""
+def taken_slot(
+    machine: Machine, repository: str, wanted: int, mark: str, is_over: IsOver
+) -> Iterator[Slot]:
+    """A free slot of a repository's, with its clone; what a hand that died left there is ended.
+
+    Taking it may take minutes, as long as a clone takes; `is_over` ends that.
+    """
     address = machine.repos.get(repository, "")
     if not address or not _NAME.fullmatch(repository):
         known = ", ".join(sorted(machine.repos)) or "none"
@@ -126,7 +135,7 @@ def taken_slot(machine: Machine, repository: str, wanted: int, mark: str) -> Ite
     lock, number = _locked(directory, wanted)
     try:
         _end_predecessor(directory, number, mark)
-        yield Slot(number, _clone(directory, address), address, directory)
+        yield Slot(number, _clone(directory, address, is_over), address, directory)
         (directory / "locks" / str(number) / "mark").unlink(missing_ok=True)
     finally:
         lock.release()
@@ -154,30 +163,41 @@ def _end_predecessor(directory: Path, number: int, mark: str) -> None:
     note.write_text(mark)
 
 
-def _clone(directory: Path, address: str) -> Repository:
+def _clone(directory: Path, address: str, is_over: IsOver) -> Repository:
     """The clone of a repository, made where it is missing."""
     root = directory / "clone"
-    with _alone(directory / "locks" / "clone"):
+    with _alone(directory / "locks" / "clone", is_over):
         if not (root / ".git" / "HEAD").exists():
-            command = (
-                Git(directory)
-                .writing()
-                .command("clone", "--quiet", "--no-checkout", "--", address, str(root))
-            )
-            env = Git(directory).writing().environment
-            ended = run_command(command, cwd=directory, env=env, timeout_s=_CLONE_S)
-            if ended.returncode != 0:
-                raise OrderRefused(f"git clone {address}: {first_lines(ended.stderr)}")
+            _make_clone(directory, address, root, is_over)
     return Repository.open(root)
 
 
-@contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """Nobody else does the same at the same time."""
-    import time
+def _make_clone(directory: Path, address: str, root: Path, is_over: IsOver) -> None:
+    """Clone a repository; one that was cut off is never taken for a whole one."""
+    half = root.with_name("clone.half")
+    if half.exists():
+        shutil.rmtree(half)
+    git = Git(directory).writing()
+    ended = run_command(
+        git.command("clone", "--quiet", "--no-checkout", "--", address, str(half)),
+        cwd=directory,
+        env=git.environment,
+        timeout_s=_CLONE_S,
+        stop=is_over,
+    )
+    if ended.returncode != 0:
+        said = first_lines(ended.stderr) or "it was stopped before it was through"
+        raise OrderRefused(f"git clone {address}: {said}")
+    half.rename(root)
 
+
+@contextmanager
+def _alone(directory: Path, is_over: IsOver) -> Iterator[None]:
+    """Nobody else does the same at the same time."""
     while (lock := KernelLock.attempt(directory)) is None:
-        time.sleep(0.1)
+        if is_over():
+            raise OrderRefused("it was stopped while another order cloned the repository")
+        time.sleep(_GLANCE_S)
     try:
         yield
     finally:
