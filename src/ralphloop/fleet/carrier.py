@@ -1,6 +1,6 @@
 """Carriers bring tickets to machines and beats back; what travels in an order they never see."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Literal, Protocol
 
 import msgspec
@@ -49,6 +49,44 @@ class Carrier(Protocol):
 
     async def close(self) -> None:
         """Nothing more is carried."""
+
+
+class Refusals:
+    """Who has refused one order, and who of them only because an account waits for a reset."""
+
+    def __init__(self) -> None:
+        self._words = dict[str, str]()  # by machine
+        self._until = dict[str, float]()
+
+    def note(self, delivery: Delivery) -> None:
+        """A machine has refused it."""
+        beat = delivery.beat
+        self._words[beat.machine] = delivery.words
+        self._until.pop(beat.machine, None)
+        if beat.away_until:
+            self._until[beat.machine] = beat.away_until
+
+    def let_back(self, at: float) -> bool:
+        """Forget those whose account need not wait any more then; whether there were any."""
+        back = [name for name, until in self._until.items() if until <= at]
+        for name in back:
+            del self._words[name]
+            del self._until[name]
+        return bool(back)
+
+    @property
+    def machines(self) -> Container[str]:
+        return self._words.keys()
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether one of them would take it later."""
+        return bool(self._until)
+
+    @property
+    def words(self) -> str:
+        """Why, machine by machine."""
+        return "; ".join(self._words.values())
 
 
 def ended_by(beat: Beat) -> Delivery:

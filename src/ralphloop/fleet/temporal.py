@@ -45,7 +45,7 @@ from ralphloop import __version__
 from ralphloop.config.model import FleetSection
 from ralphloop.core import Value
 from ralphloop.errors import AgentUnavailable, InputError, UsageError
-from ralphloop.fleet.carrier import Delivery, Hear, Seat, ended_by
+from ralphloop.fleet.carrier import Delivery, Hear, Refusals, Seat, ended_by
 from ralphloop.fleet.codec import Codec, Illegible, SaidOpenly, converter_with, text_in
 from ralphloop.fleet.keys import keys_of, why_apart
 from ralphloop.fleet.reaching import address_of, context_of, wants_tls, why_not
@@ -216,10 +216,10 @@ class TemporalCarrier:
 
     async def carry(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
         """Give the order to a machine that takes it: who refuses has started nothing."""
-        return await self._carry_on(ticket, hear, stop, {}, given=0)
+        return await self._carry_on(ticket, hear, stop, Refusals(), given=0)
 
     async def _carry_on(
-        self, ticket: Ticket, hear: Hear, stop: StopSignal, refusals: dict[str, str], given: int
+        self, ticket: Ticket, hear: Hear, stop: StopSignal, refusals: Refusals, given: int
     ) -> Delivery:
         """Give away an order that these have refused, while there is somebody else to ask.
 
@@ -233,24 +233,25 @@ class TemporalCarrier:
                 continue
             if delivery.how != "refused" or not delivery.beat.refused:
                 return delivery
-            refusals[delivery.beat.machine] = delivery.words
-            if ticket.machine or stop.requested:
+            refusals.note(delivery)
+            if ticket.machine or not await self._comes_to_be_asked(ticket, refusals, stop):
                 break
-            if not await self._others(ticket, refusals):
-                if not delivery.beat.away_until:
-                    break
-                await self._until_one_can(ticket, delivery.beat.away_until, refusals, stop)
             hear(delivery.beat)
-        return msgspec.structs.replace(delivery, words="; ".join(refusals.values()))
+        if stop.requested:
+            return Delivery(how="lost", words=stop.reason)
+        return msgspec.structs.replace(delivery, words=refusals.words)
 
-    async def _until_one_can(
-        self, ticket: Ticket, until: float, refusals: Container[str], stop: StopSignal
-    ) -> None:
-        """Wait for the account of the last one asked to be free again, or for another machine."""
-        while time.time() < until and not stop.requested:
+    async def _comes_to_be_asked(
+        self, ticket: Ticket, refusals: Refusals, stop: StopSignal
+    ) -> bool:
+        """Wait until there is somebody to ask; False where that is nobody, or the run stops."""
+        while not stop.requested:
+            if refusals.let_back(time.time()) or await self._others(ticket, refusals.machines):
+                return True
+            if not refusals.may_pass:
+                return False
             await _pause(stop)
-            if await self._others(ticket, refusals):
-                return
+        return False
 
     async def _others(self, ticket: Ticket, but: Container[str]) -> bool:
         """Is there a machine that could take an order which these have refused?"""
@@ -302,15 +303,39 @@ class TemporalCarrier:
         return await self._watch(ticket, handle, hear, stop)
 
     async def take_up(self, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
-        handle = self._client.get_activity_handle(ticket.id, result_type=RawValue)
+        # Machines may have refused it since: what is under way has the newest of its ids.
+        number = await self._newest_given(ticket, stop)
+        handle = self._client.get_activity_handle(_id(ticket, number), result_type=RawValue)
         delivery = await self._watch(ticket, handle, hear, stop)
-        # It may have been given to the next one: what was is found by its id, not given again.
-        if delivery.is_unclaimed:
-            return await self._carry_on(ticket, hear, stop, {}, given=1)
-        if delivery.how != "refused" or ticket.machine:
+        refusals = Refusals()
+        if delivery.how == "refused" and not ticket.machine:
+            refusals.note(delivery)
+        elif not delivery.is_unclaimed:
             return delivery
-        refusals = {delivery.beat.machine: delivery.words}
-        return await self._carry_on(ticket, hear, stop, refusals, given=1)
+        return await self._carry_on(ticket, hear, stop, refusals, given=number + 1)
+
+    async def _newest_given(self, ticket: Ticket, stop: StopSignal) -> int:
+        """How often an order was given away again; 0 where the server knows nothing of it."""
+        number = 0
+        while await self._knows(_id(ticket, number + 1), stop):
+            number += 1
+        return number
+
+    async def _knows(self, name: str, stop: StopSignal) -> bool:
+        """Whether the server has an order of this id; one that is away is waited for."""
+        handle = self._client.get_activity_handle(name)
+        while not stop.requested:
+            try:
+                await handle.describe(rpc_timeout=_RPC)
+            except RPCError as error:
+                if not _passes(error):
+                    return False
+                self._server.note(answers=error.status not in _AWAY)
+                await _pause(stop)
+                continue
+            self._server.note(answers=True)
+            return True
+        return False
 
     async def close(self) -> None:
         """The client goes with the process."""
