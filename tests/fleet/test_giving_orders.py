@@ -1,9 +1,11 @@
-"""Who gets an order on Temporal: machines that refuse, and orders that a predecessor gave away."""
+"""Who gets an order: machines that refuse, and orders that a predecessor gave away."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -18,6 +20,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from ralphloop import __version__
 from ralphloop.fleet import temporal
 from ralphloop.fleet.carrier import Delivery
+from ralphloop.fleet.ssh import SshCarrier
 from ralphloop.fleet.values import Beat, Ticket
 from ralphloop.proc.threads import StopSignal
 
@@ -146,3 +149,33 @@ def test_an_order_of_which_the_server_knows_nothing_is_never_given_again() -> No
 
     assert delivery.how == "lost"
     assert server.given == 0
+
+
+HAND = """\
+#!/bin/sh
+# stand-in for ssh and a hand: an account that waits refuses orders, and answers questions
+read ticket
+case "$ticket" in
+*status*) echo '{{"machine": "one", "report": "f"}}' ;;
+*) echo '{{"machine": "one", "refused": "it waits", "away_until": {until}}}' ;;
+esac
+"""
+
+
+def test_a_question_is_put_to_a_machine_whose_account_waits(tmp_path: Path) -> None:
+    """Its conversation is there and nowhere else: an answer without a block is not kept for hours."""
+    hand = tmp_path / "hand"
+    hand.write_text(HAND.format(until=time.time() + 3600))
+    hand.chmod(0o755)
+    question = msgspec.structs.replace(TICKET, id="run/2.status", machine="one", slot=1)
+
+    async def asked() -> Delivery:
+        carrier = SshCarrier(["one"], [str(hand)], ["ralph"], os.environ)
+        stop = StopSignal()
+        order = asyncio.create_task(carrier.carry(TICKET, lambda _: None, stop))
+        await asyncio.sleep(0.5)
+        stop.request()
+        await order
+        return await asyncio.wait_for(carrier.carry(question, lambda _: None, StopSignal()), 10)
+
+    assert asyncio.run(asked()).how == "done"

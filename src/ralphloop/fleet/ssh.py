@@ -10,6 +10,7 @@ import shlex
 import time
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ralphloop.fleet.carrier import Delivery, Hear, How, Seat, ended_by
 from ralphloop.fleet.pipe import HandPipe
@@ -20,6 +21,13 @@ from ralphloop.text.plain import some
 PREFIX = "ssh:"
 _STOPPING_S = 15.0
 _LOOK_S = 1.0  # whether an account has stopped waiting
+
+
+class _AgentThere(NamedTuple):
+    """An agent on one machine, which has one account."""
+
+    host: str
+    agent: str
 
 
 class SshCarrier:
@@ -35,9 +43,9 @@ class SshCarrier:
         self._program = program
         self._env = env
         self._idle = list(self._hosts)
-        self._is_free = asyncio.Condition()
+        self._freed = asyncio.Event()  # a machine is idle again; another one each time
         self._working: dict[str, str] = {}
-        self._waits: dict[str, float] = {}  # by machine and agent: until when its account does
+        self._waits: dict[_AgentThere, float] = {}  # until when its account does
 
     async def seats(self) -> list[Seat]:
         """The machines that were named; none of them is asked."""
@@ -55,14 +63,14 @@ class SshCarrier:
                 delivery = await self._carry_to(host, ticket, hear, stop)
             finally:
                 self._working.pop(host, None)
-                async with self._is_free:
-                    self._idle.append(host)
-                    self._is_free.notify_all()
+                self._idle.append(host)
+                self._freed.set()
+                self._freed = asyncio.Event()
             if delivery.how != "refused":
                 return delivery
             if until := delivery.beat.away_until:
                 hear(delivery.beat)
-                self._waits[_key(host, ticket)] = until
+                self._waits[_AgentThere(host, ticket.agent)] = until
                 continue
             refusals[host] = delivery.words
             if ticket.machine or len(refusals) == len(self._hosts):
@@ -80,23 +88,27 @@ class SshCarrier:
         stopped = asyncio.create_task(stop.wait())
         try:
             while not stop.requested:
-                async with self._is_free:
-                    fit = [it for it in self._idle if ticket.machine in ("", it) and it not in but]
-                    now = time.time()
-                    fit = [it for it in fit if self._waits.get(_key(it, ticket), 0.0) <= now]
-                    if fit:
-                        self._idle.remove(fit[0])
-                        return fit[0]
-                    waiting = asyncio.create_task(self._is_free.wait())
-                    await asyncio.wait(
-                        {waiting, stopped}, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED
-                    )
-                    if not waiting.done():
-                        waiting.cancel()
-                        await asyncio.gather(waiting, return_exceptions=True)
+                fit = (it for it in self._idle if it not in but and self._may_have(ticket, it))
+                if first := next(fit, ""):
+                    self._idle.remove(first)
+                    return first
+                freed = asyncio.create_task(self._freed.wait())
+                await asyncio.wait(
+                    {freed, stopped}, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED
+                )
+                freed.cancel()
             return ""
         finally:
             stopped.cancel()
+
+    def _may_have(self, ticket: Ticket, host: str) -> bool:
+        """Whether an order is for that machine, and its account need not wait.
+
+        A question goes to its conversation all the same, which is nowhere else.
+        """
+        if ticket.machine:
+            return host == ticket.machine
+        return self._waits.get(_AgentThere(host, ticket.agent), 0.0) <= time.time()
 
     async def _carry_to(self, host: str, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
         words = shlex.join([*self._program, "fleet", "hand", "--name", host])
@@ -129,10 +141,6 @@ class SshCarrier:
                 task.cancel()
             await asyncio.gather(held, stopped, return_exceptions=True)
             pipe.close()
-
-
-def _key(host: str, ticket: Ticket) -> str:
-    return f"{host} {ticket.agent}"
 
 
 def _one(ticket: str | None) -> tuple[str, ...]:
