@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from pathlib import Path
 
@@ -306,3 +308,20 @@ done()
     assert (box.root / "a.txt").read_text() != "0"
     assert not (box.root / "mine.txt").exists()
     assert not Path(f"{root}.lanes/landing/mine.txt").exists()
+
+
+def test_the_hour_counts_lanes_that_are_still_made_ready(tmp_path: Path) -> None:
+    """Their starts are still to come: no other lane takes them from the hour meanwhile."""
+    slow = "import os, time; time.sleep(2 if os.environ['RALPH_LANE'] == '2' else 0)"
+    setup = json.dumps([[sys.executable, "-c", slow]])
+    box = yard(
+        tmp_path,
+        "write(f'{STORY}.txt')\ndone()\n",
+        stories=stories_of(*"abc"),
+        limits='calls_per_hour = 2\nmax_time = "60s"',
+        toml=f"[lanes]\nsetup = {setup}\n",
+    )
+    done = box.run("--lanes", "2")
+
+    assert done.code == 3, done.text
+    assert sum(starts(box, name) for name in "abc") == 2, done.text

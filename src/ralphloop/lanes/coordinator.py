@@ -137,6 +137,7 @@ class Coordinator:
         for story in self._next_starts(stories):
             lane = await asyncio.to_thread(self._free_lane, story.id)
             lane.busy = story.id
+            lane.is_to_start = True
             self._tasks[asyncio.create_task(self._work(lane, story))] = lane
         return None
 
@@ -192,7 +193,8 @@ class Coordinator:
             capped=keeps_to_its_budget(run),
         )
         if most:
-            room = min(room, most - run.journal.starts_since(run.clock() - HOUR))
+            to_come = sum(lane.is_to_start for lane in self._tasks.values())
+            room = min(room, most - run.journal.starts_since(run.clock() - HOUR) - to_come)
         only = run.setup.options.only
         return who_starts(stories, run.session.stories, flying=flying, room=room, only=only)
 
@@ -229,6 +231,7 @@ class Coordinator:
                 leave_for_later(self.pool, lane, judged, over.decision) if judged else over.decision
             )
         finally:
+            lane.is_to_start = False
             lane.reserved_usd = None
             lane.reserved_tokens = None
             lane.took = None
@@ -242,6 +245,7 @@ class Coordinator:
         workspace = lane.workspace
         if lane.begun is None:
             lane.begun = begin(run, workspace, story, run.as_known(workspace.story_list()))
+            lane.is_to_start = False
         watch(self.pool, lane, lane.begun)
         begun = lane.begun
         lane.begun = None

@@ -103,6 +103,7 @@ class LaneWorkspace(TreeWorkspace):
 class Lane(msgspec.Struct):
     workspace: LaneWorkspace
     busy: str = ""  # the story that is worked on now
+    is_to_start: bool = False  # it is made ready for a start that is not yet written down
     lost: str = ""  # what somebody deleted that it held, in words
     left: str = ""  # the tree in which its last start was saved as the note's work
     begun: Round | None = None  # a start that is written ahead, till it is watched
