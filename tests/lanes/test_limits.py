@@ -38,7 +38,7 @@ def test_iterations_in_flight_count(tmp_path: Path) -> None:
     assert sum(box.passes().values()) == 3
 
 
-STEPS = """
+STEP = """
 used = 0
 def step():
     global used
@@ -47,12 +47,14 @@ def step():
         "message": {"id": f"m{used}", "role": "assistant", "model": "made-up-9",
             "content": [{"type": "text", "text": "Working."}],
             "usage": {"input_tokens": 9_900, "output_tokens": 100}}}), flush=True)
+"""
+STEPS = f"""{STEP}
 step()
 time.sleep(0.4)
 step()
 time.sleep(0.4)
-write(f"{STORY}.txt", STORY)
-answer(used / 1e6, usage={"input_tokens": used - 100, "output_tokens": 100})
+write(f"{{STORY}}.txt", STORY)
+answer(used / 1e6, usage={{"input_tokens": used - 100, "output_tokens": 100}})
 """
 
 
@@ -325,3 +327,29 @@ def test_the_hour_counts_lanes_that_are_still_made_ready(tmp_path: Path) -> None
 
     assert done.code == 3, done.text
     assert sum(starts(box, name) for name in "abc") == 2, done.text
+
+
+def test_a_run_that_goes_on_in_its_lanes_knows_how_many_they_are(tmp_path: Path) -> None:
+    """`--continue` alone: a start that meets its part of the tokens does not end the others' run."""
+    agent = f"""{STEP}
+if START == 1:
+    say("begun")
+    time.sleep(60)
+for _ in range(6):
+    step()
+    time.sleep(0.4)
+"""
+    box = yard(
+        tmp_path, agent, stories=stories_of("a"), limits="max_tokens = 50_000", output="claude"
+    )
+    run = box.start("--lanes", "2")
+    while not (box.state / "begun").exists():
+        time.sleep(0.02)
+        assert run.poll() is None
+    run.kill()
+    run.communicate()
+    done = box.run("--continue")
+
+    met = [it.end.ceiling for it in box.records() if it.end.ceiling]
+    assert met
+    assert met[0] == "start", done.text

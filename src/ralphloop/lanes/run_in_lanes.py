@@ -329,6 +329,9 @@ def _pool_of(
     site = site_in(home, landing, listed=listed, lands_on=book.branch)
     workspace = LandingWorkspace(site, landing, lock=outer.checkout.lock)
     run = outer.run if session is outer.run.session else outer.run.of_session(session)
+    # One that goes on has as many as it had, whatever the settings say.
+    lanes = replace(home.config.lanes, count=book.count)
+    run.setup = replace(home, config=replace(home.config, lanes=lanes))
     measure = outer.checkout.measure
     pool = LanePool(home, run, workspace, measure, directory, book, make_lane=make_lane)
     workspace.pool = pool
