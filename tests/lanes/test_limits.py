@@ -353,3 +353,35 @@ for _ in range(6):
     met = [it.end.ceiling for it in box.records() if it.end.ceiling]
     assert met
     assert met[0] == "start", done.text
+
+
+def test_what_a_person_adds_is_not_each_lanes_to_spend(tmp_path: Path) -> None:
+    """Two starts under way keep to their parts, and all together to the budget as it is then."""
+    agent = f"""{PAID}{STEP}
+step()
+if STORY != "a":
+    say(f"at-work-{{STORY}}")
+    for _ in range(15):
+        time.sleep(0.3)
+        step()
+write(f"{{STORY}}.txt", STORY)
+answer(used / 1e6, usage={{"input_tokens": used - 100, "output_tokens": 100}})
+"""
+    box = yard(
+        tmp_path,
+        agent,
+        stories=stories_of(*"abc"),
+        limits="max_cost_usd = 0.07",
+        output="claude",
+        toml='[prices."made-up-*"]\ninput = 1.0\noutput = 1.0\n',
+    )
+    run = box.start("--lanes", "2")
+    while not all((box.state / f"at-work-{name}").exists() for name in "bc"):
+        time.sleep(0.02)
+        assert run.poll() is None
+    assert box.ralph("budget", "--cost", "0.05").code == 0
+    out, err = run.communicate(timeout=60)
+
+    assert run.returncode == 3, out + err
+    first_steps = 2 * 0.01  # of which nobody knows before what they cost
+    assert box.status()["cost_usd"] <= 0.12 + first_steps + 1e-9, out

@@ -3,7 +3,8 @@
 Where the settings name nothing for a single start, it may use what is left to the run, divided by
 the lanes that are at work, and of the money no more than a story's share while another story can
 run: one start that runs away must not take the night of the others.  A start is ended before the
-step that would pass its ceiling; what a person adds to the run's budget meanwhile raises it.
+step that would pass its ceiling; what a person adds to the run's budget meanwhile raises it, but
+with lanes beside it only that of the next starts: each of those under way would take all of it.
 """
 
 from collections.abc import Callable
@@ -102,18 +103,20 @@ def limits_of_start(run: Run, budget: StartBudget) -> StartLimits:
 
 
 def _start_limits(run: Run, budget: StartBudget, at_start: Limits) -> StartLimits:
+    """The same for one that began with those limits of the run."""
     own = run.config.limits
+    now = at_start if run.config.lanes.count > 1 else run.limits
     usd = own.max_start_cost_usd
     usd_setting = "limits.max_start_cost_usd"
     if budget.usd is not None:
-        left = budget.usd + run.limits.max_cost_usd - at_start.max_cost_usd
+        left = budget.usd + now.max_cost_usd - at_start.max_cost_usd
         if not usd or left < usd:
             usd = max(left, _LEAST_USD)
             usd_setting = "limits.max_story_share" if budget.is_share else "limits.max_cost_usd"
     tokens = own.max_start_tokens
     tokens_setting = "limits.max_start_tokens"
     if budget.tokens is not None:
-        tokens_left = budget.tokens + run.limits.max_tokens - at_start.max_tokens
+        tokens_left = budget.tokens + now.max_tokens - at_start.max_tokens
         if not tokens or tokens_left < tokens:
             tokens = max(tokens_left, 1)
             tokens_setting = "limits.max_tokens"
