@@ -133,6 +133,40 @@ def test_what_a_fallback_had_cost_is_counted_when_ralph_was_killed(tmp_path: Pat
     assert box.status()["cost_usd"] == 0.5 + 0.5 + 0.25
 
 
+def test_a_limit_that_still_holds_is_named_when_a_run_goes_on(tmp_path: Path) -> None:
+    """Nothing was started, and the reason is not left to the reader."""
+    box = sandbox(tmp_path, LIMIT.replace("SECONDS", "3600"), checks=CHECK, output="claude")
+    assert box.run("--no-wait").code == 3
+    done = box.run("--continue", "--no-wait", "--json")
+    assert done.code == 3
+    assert box.starts == 1
+    (ended,) = done.events("run_finished")
+    assert ended["reasons"] == [
+        "the usage limit of command is not lifted yet",
+        "--no-wait was given",
+    ]
+
+
+def test_a_wait_that_was_killed_does_not_keep_another_agent_from_working(tmp_path: Path) -> None:
+    """A fallback that was named since takes over: nobody sits out the limit of the first."""
+    box = with_fallback(tmp_path, LIMIT.replace("SECONDS", "3600"))
+    config = box.root / "ralph.toml"
+    both = config.read_text()
+    config.write_text(both.replace('fallback = ["other"]\n', ""))
+    box.git("commit", "-qam", "no fallback")
+    run = box.start()
+    deadline = time.monotonic() + 60
+    while not (box.starts and box.status()["state"] == "waiting"):
+        assert time.monotonic() < deadline
+    run.kill()
+    run.communicate()
+    config.write_text(both)
+    box.git("commit", "-qam", "fallback")
+    done = box.run("--continue", "--no-wait")
+    assert done.code == 0, done.text
+    assert agents(box) == ["command", "other"]
+
+
 def test_a_fatal_answer_is_no_end_while_there_is_a_fallback(tmp_path: Path) -> None:
     """The agent that cannot log in is gone for the session; the other one finishes."""
     box = with_fallback(tmp_path, FATAL, stories=2)

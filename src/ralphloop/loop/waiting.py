@@ -3,7 +3,7 @@
 It is measured on the wall clock in short steps, so that suspend and clock jumps end it in time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -11,14 +11,15 @@ from itertools import chain
 from ralphloop.core.accounts import with_account
 from ralphloop.core.model import Decision, ExitDecision, Outcome
 from ralphloop.core.policy import HOUR, backoff, reached, time_left
+from ralphloop.core.run_state import AGENT_GONE
 from ralphloop.core.totals import reserve_words, too_full
 from ralphloop.loop.judging import Judgement
-from ralphloop.loop.prepare import at_work, first_back, on_accounts
+from ralphloop.loop.prepare import at_work, back_at, first_back, on_accounts
 from ralphloop.loop.requests import BY_A_PERSON, handle_requests
 from ralphloop.loop.run import Run
 from ralphloop.loop.workspace import Workspace
 from ralphloop.text.durations import clock_time, format_duration
-from ralphloop.text.plain import counted
+from ralphloop.text.plain import counted, some
 
 _NAP_S = 1.0
 _HEARTBEAT_EVERY = 30
@@ -30,8 +31,12 @@ async def wait_if_needed(run: Run, workspace: Workspace) -> Decision | None:
     """Sit out what has to be sat out; a decision where waiting makes no sense."""
     pending = run.journal.open_wait(run.id)
     decision = None
-    if pending is not None and pending.kind == "pause":
-        run.journal.end_wait(run.id, now=run.clock())  # the overrides know if it still holds
+    # The overrides know if a pause still holds, and somebody else may work by now.
+    is_needless = pending is not None and (
+        pending.kind == "pause" or (pending.kind == "quota" and all_away(run) is None)
+    )
+    if is_needless:
+        run.journal.end_wait(run.id, now=run.clock())
     elif pending is not None:
         decision = await _wait(run, workspace, pending.kind, pending.reason, pending.until)
     # Hold while a person, or the state of the machine, says so.
@@ -91,27 +96,38 @@ def slots_away(run: Run) -> int:
 async def wait_for_agent(
     run: Run, workspace: Workspace, until: float, reason: str = ""
 ) -> Decision | None:
-    """Wait for the first agent to be back; unless a reason is given, for its reserve.
+    """Wait for the first agent to be back.
 
     It ends before that where a machine has come whose account need not wait.
     """
     import random
 
+    reason = reason or _why_all_wait(run)
+    # A little more, so that many runs that wait for the same reset do not start as one.
+    more = random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing
+    parties = frozenset(one.clocks.of_limit for one in run.workers)
+    has_come = partial(_somebody_else_may_work, run, parties)
+    return await _wait(run, workspace, "quota", reason, until + more, is_over=has_come)
+
+
+def _why_all_wait(run: Run) -> str:
+    """Why no agent may be started now, where that was found out before: a reserve, or a limit."""
     now = run.clock()
     reserve = run.limits.reserve
     known = run.session.state.usage_windows
     full = [too_full(known, reserve, agent=one.clocks.of_limit, at=now) for one in run.workers]
-    reason = reason or reserve_words(tuple(dict.fromkeys(chain(*full))), reserve, now)
-    # A little more, so that many runs that wait for the same reset do not start as one.
-    more = random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing
+    if words := reserve_words(tuple(dict.fromkeys(chain(*full))), reserve, now):
+        return words
+    available_at = run.session.state.agent_available_at
+    able = (one for one in run.workers if back_at(one, available_at) != AGENT_GONE)
+    waiting = dict.fromkeys(one.clocks.of_limit for one in able)
+    return f"the usage limit of {some(tuple(waiting))} is not lifted yet"
 
-    accounts = {one.clocks.of_limit for one in run.workers}
 
-    def is_over() -> bool:
-        newer = [one for one in run.workers if one.clocks.of_limit not in accounts]
-        return at_work(newer, run.session.state.agent_available_at, run.clock()) is not None
-
-    return await _wait(run, workspace, "quota", reason, until + more, is_over=is_over)
+def _somebody_else_may_work(run: Run, parties: Collection[str]) -> bool:
+    """Whether an agent need not wait whose account is not among these."""
+    others = [one for one in run.workers if one.clocks.of_limit not in parties]
+    return at_work(others, run.session.state.agent_available_at, run.clock()) is not None
 
 
 async def hold(run: Run, workspace: Workspace, reason: str) -> Decision | None:
