@@ -10,7 +10,7 @@ import msgspec
 
 from ralphloop.cli import output
 from ralphloop.cli.shared.options import DefaultGroup, json_option, number
-from ralphloop.core.accounts import account_in, of_any_agent, with_account
+from ralphloop.core.accounts import Party, account_in, of_any_agent
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.text.plain import counted
 
@@ -59,7 +59,7 @@ def _in_words(seat: "Seat") -> str:
     if seat.labels:
         parts.append(f"labels {', '.join(seat.labels)}")
     if seat.agents:
-        named = [with_account(it, account_in(seat.accounts, it)) for it in seat.agents]
+        named = [Party(it, account_in(seat.accounts, it)).name for it in seat.agents]
         parts.append(f"has {', '.join(named)}")
     if seat.heard is not None:
         parts.append(f"heard of {seat.heard:.0f} s ago")

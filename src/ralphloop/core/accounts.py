@@ -1,11 +1,11 @@
 """Which account an agent uses on which machine: one limit is of one account, wherever it is met.
 
-An account is known by a label that its machine gives.  The name of an agent with it, such as
-`claude (work)`, stands where otherwise the agent's own name does: what waits for a reset is known
-by that name.
+An account is known by a label that its machine gives.  The journal knows both by one name, such as
+`claude (work)`; what waits for a reset is known by that.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,14 +15,23 @@ LONGEST_LABEL = 40
 _ANY = ""  # stands for every agent of a machine
 
 
-def with_account(agent: str, account: str) -> str:
-    """`claude (work)`; the agent alone where its account has no label."""
-    return f"{agent} ({account})" if account else agent
+class Party(NamedTuple):
+    """Whose subscription a start counts against: an agent's, or one of its accounts'."""
+
+    agent: str
+    account: str = ""  # its label, where it has one
+
+    @property
+    def name(self) -> str:
+        """`claude (work)`; the agent alone where its account has no label."""
+        return f"{self.agent} ({self.account})" if self.account else self.agent
 
 
-def has_account(name: str) -> bool:
-    """Whether a name is one of an agent with its account."""
-    return name.endswith(")")
+def party_named(name: str) -> Party:
+    """The one that has this name."""
+    agent, bracket, account = name.partition(" (")
+    has_account = bool(bracket) and account.endswith(")")
+    return Party(agent, account[:-1]) if has_account else Party(name)
 
 
 def account_in(accounts: Mapping[str, str], agent: str) -> str:

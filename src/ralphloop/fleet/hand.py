@@ -26,7 +26,7 @@ from ralphloop.agents.process import Rules
 from ralphloop.agents.transcript import stderr_path
 from ralphloop.config.load import LoadedConfig, load_config
 from ralphloop.config.strictness import is_looser
-from ralphloop.core.accounts import account_in, with_account
+from ralphloop.core.accounts import Party, account_in
 from ralphloop.core.analyzer import hear
 from ralphloop.core.events import AgentStep
 from ralphloop.core.iteration import Result
@@ -206,7 +206,7 @@ class Hand:
             raise OrderRefused(f"{name} does not have {', '.join(sorted(lacking))}")
         now = time.time()
         if (until := ticket.away.get(self._account, 0.0)) > now:
-            whose = with_account(ticket.agent, self._account)
+            whose = Party(ticket.agent, self._account).name
             words = f"{name}: {whose} waits until {clock_time(until, now)}"
             raise AccountWaits(words, until)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ralphloop.config.model import AgentSection, Config, policy_of
-from ralphloop.core.accounts import AgentPlaces, accounts_of, with_account
+from ralphloop.core.accounts import AgentPlaces, Party, accounts_of
 from ralphloop.core.iteration import AgentClocks
 from ralphloop.core.model import Story, StoryList, Value
 from ralphloop.core.planning import rungs_in_order
@@ -436,8 +436,8 @@ class Worker(Value, kw_only=True):
         """A usage limit is the agent's; what cannot work at all is this agent with this model."""
         failing = self.by if self.is_rung else self.name
         return AgentClocks(
-            of_limit=with_account(self.name, self.account),
-            of_failure=with_account(failing, self.account),
+            of_limit=Party(self.name, self.account).name,
+            of_failure=Party(failing, self.account).name,
         )
 
 

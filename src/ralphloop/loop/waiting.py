@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 
-from ralphloop.core.accounts import with_account
+from ralphloop.core.accounts import Party
 from ralphloop.core.model import Decision, ExitDecision, Outcome
 from ralphloop.core.policy import HOUR, backoff, reached, time_left
 from ralphloop.core.run_state import AGENT_GONE
@@ -62,7 +62,7 @@ async def wait_after(run: Run, workspace: Workspace, judged: Judgement) -> Decis
         at = judged.result.response.rate_limit.resets_at
         named = f", resets {clock_time(at, now)}" if at else ", reset time unknown"
         account = judged.begun.worker.account
-        whose = f" of {with_account(judged.begun.worker.name, account)}" if account else ""
+        whose = f" of {Party(judged.begun.worker.name, account).name}" if account else ""
         return await wait_for_agent(run, workspace, until, f"usage limit{whose} reached{named}")
     delay = backoff(outages, run.config.limits.backoff)
     row = f", {outages} in a row" if outages > 1 else ""

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ralphloop.config.model import Config, policy_of
-from ralphloop.core.accounts import has_account
+from ralphloop.core.accounts import party_named
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.criteria import (
     LONGEST_CRITERION,
@@ -361,7 +361,7 @@ class Night:
         return tuple(
             f"{name} waits until {clock_time(until, self.now)}"
             for name, until in known.items()
-            if until > self.now and has_account(name)
+            if until > self.now and party_named(name).account
         )
 
     @property
