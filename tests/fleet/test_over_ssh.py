@@ -18,8 +18,10 @@ from tests.fleet.machines import (
     over_ssh,
 )
 from tests.lanes.yards import landed_once, starts
+from tests.loop.fake_git import FakeGit
 from tests.loop.projects import story
 from tests.starting import run_to_end
+from tests.tables import some_of
 
 
 def test_stories_are_worked_on_elsewhere_and_landed_here(tmp_path: Path) -> None:
@@ -94,6 +96,25 @@ def test_a_run_that_dies_takes_its_agents_with_it(tmp_path: Path) -> None:
     assert "took up iteration" in done.text
     assert starts(box, "A") == 2
     landed_once(box, "main", "A", "B")
+
+
+KILLED = {"as an order is packed": ("mktree", 1), "as a report is brought": ("fetch", 2)}
+
+
+@pytest.mark.parametrize("nth", some_of(KILLED, ["as an order is packed"]))
+def test_a_git_that_is_killed_does_not_end_the_night(tmp_path: Path, nth: tuple[str, int]) -> None:
+    """Where the person sits: what it was asked is asked again."""
+    box = fleet_yard(tmp_path, names=("A",))
+    machine(tmp_path, "one")
+    git = FakeGit(box, tmp_path / "fake")
+    command, first = nth
+    git.dies(command, first=first)
+    done = box.run("--fleet", "ssh:one", env=over_ssh(box, tmp_path))
+
+    assert git.deaths == 1
+    assert done.code == 0, done.text
+    assert starts(box, "A") == 1
+    landed_once(box, "main", "A")
 
 
 def test_a_machine_refuses_with_words(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -35,6 +35,7 @@ from ralphloop.loop.agent import money_of_start
 from ralphloop.loop.ceiling import StartBudget, ceiling_kind, limits_of_start
 from ralphloop.loop.prepare import Site, back_at
 from ralphloop.loop.run import Run
+from ralphloop.loop.steadily import steadily
 from ralphloop.loop.workspace import AgentOrder
 from ralphloop.proc.threads import in_thread
 from ralphloop.repo.checks import check_of
@@ -48,6 +49,7 @@ _LATE_REPORT_S = 5.0
 _SLACK_S = 3600.0  # for fetching, making ready and checks, beside the agent itself
 _DAY_S = 24 * 3600.0
 _LONGEST_NAME = 60  # of a machine, which gives it itself
+_T = TypeVar("_T")
 _NO_ANSWER = Response(reader="", outcome=Outcome.INTERRUPTED)
 
 
@@ -92,11 +94,11 @@ class FarLane(LaneWorkspace):
         self._told = ""
         if self._pool.note(self.number).machine:  # of the start before; nobody has this one yet
             self._pool.write(self.number, machine="")
-        files = await in_thread(lambda _: self._files(f"{name}: files"))
+        files = await _in_peace(run, lambda: self._files(f"{name}: files"))
         work = self._work_order(run, order)
         content = {ORDER: msgspec.json.encode(work), PROMPT: order.prompt.encode()}
         repo = self._fleet.remote.repo
-        commit = await in_thread(lambda _: pack(repo, content, f"{name}: order", files))
+        commit = await _in_peace(run, lambda: pack(repo, content, f"{name}: order", files))
         ref = refs_of(name)[0]
 
         def send() -> str:
@@ -258,7 +260,7 @@ class FarLane(LaneWorkspace):
         if commit:
             parcel = await self._fetched(run, given, commit)
             if parcel is not None:
-                return await self._unpacked(given, parcel)
+                return await self._unpacked(run, given, parcel)
             words = "the report could not be fetched"
             delivery = msgspec.structs.replace(delivery, how="lost", words=words)
         if delivery.how == "refused":
@@ -295,7 +297,7 @@ class FarLane(LaneWorkspace):
         until = time.monotonic() + _LATE_REPORT_S
         while True:
             try:
-                if commit := await in_thread(lambda _: remote.names(ref)):
+                if commit := await _in_peace(run, lambda: remote.names(ref)):
                     return commit
             except RemoteAway:
                 return ""
@@ -309,16 +311,16 @@ class FarLane(LaneWorkspace):
         remote = self._fleet.remote
         if await self._patiently(run, lambda: remote.fetch(ref), "fetched") != commit:
             return None
-        return await in_thread(lambda _: unpack(remote.repo, commit))
+        return await _in_peace(run, lambda: unpack(remote.repo, commit))
 
-    async def _unpacked(self, given: GivenOrder, parcel: Parcel) -> Result:
+    async def _unpacked(self, run: Run, given: GivenOrder, parcel: Parcel) -> Result:
         try:
             report = msgspec.json.decode(parcel.content.get(REPORT, b""), type=WorkReport)
         except msgspec.DecodeError as error:
             raise RepositoryError(
                 f"the report of {given.ticket.id} cannot be read: {error}"
             ) from error
-        await in_thread(lambda _: lay(self.place, parcel))
+        await _in_peace(run, lambda: lay(self.place, parcel))
         self.touched()
         log = self.project.transcripts / given.ticket.run / given.log
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -336,7 +338,7 @@ class FarLane(LaneWorkspace):
         said = False
         while True:
             try:
-                return await in_thread(lambda _: ask())
+                return await _in_peace(run, ask)
             except RemoteAway as error:
                 if not said:
                     run.tell(f"warning: lane {self.number} waits to have its work {what}: {error}")
@@ -377,6 +379,15 @@ class FarLane(LaneWorkspace):
         if any(it is None for it in found) or self.tree().tree != brought.tree:
             return ()
         return tuple(it for it in found if it is not None)
+
+
+async def _in_peace(run: Run, work: Callable[[], _T]) -> _T:
+    """What comes of work for git, beside the event loop; begun again where git was killed."""
+
+    async def steps() -> _T:
+        return await in_thread(lambda _: work())
+
+    return await steadily(run, steps)
 
 
 def ticket_of(run: str, order: AgentOrder) -> str:
