@@ -19,11 +19,6 @@ class ComplaintKind(StrEnum):
     TALK = "talk"  # said under the pull request, to ralph
     CONFLICT = "conflict"  # with the base
 
-    @property
-    def is_answered(self) -> bool:
-        """Somebody said it, and gets an answer."""
-        return self in (ComplaintKind.LINE, ComplaintKind.REVIEW, ComplaintKind.TALK)
-
 
 class Complaint(Value, kw_only=True):
     """Something that is wrong with a pull request, and the story that was made of it."""

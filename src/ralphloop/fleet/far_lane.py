@@ -202,8 +202,7 @@ class FarLane(LaneWorkspace):
             run.tell(f"warning: lane {self.number}: {beat.refused}; another machine is asked")
             return
         number = int(given.ticket.mark.partition("/")[2])
-        is_there = beat.machine and beat.phase != Beat().phase
-        if is_there and beat.machine != self._told:
+        if beat.has_begun and beat.machine not in ("", self._told):
             self._told = beat.machine
             self._pool.write(self.number, machine=one_line(beat.machine, _LONGEST_NAME))
             run.tell(f"lane {self.number}: iteration {number} is on {beat.machine}")
@@ -228,7 +227,7 @@ class FarLane(LaneWorkspace):
 
     def _note_account(self, agent: str, beat: Beat) -> None:
         """Keep with which account a machine works."""
-        if (beat.machine and beat.phase != Beat().phase) or beat.away_until:
+        if (beat.machine and beat.has_begun) or beat.away_until:
             known = self._fleet.places.get(beat.machine, AgentPlaces())
             self._fleet.places[beat.machine] = known.with_one(
                 agent, one_line(beat.account, LONGEST_LABEL)

@@ -346,7 +346,7 @@ class TemporalCarrier:
         """The same as `_wait`, and know meanwhile which machine is on it."""
 
         def heard(beat: Beat) -> None:
-            if beat.phase != Beat().phase:
+            if beat.has_begun:
                 self._working[ticket.id] = beat.machine
             hear(beat)
 

@@ -16,8 +16,8 @@ from ralphloop.core.price import Price
 from ralphloop.loop.ceiling import StartLimits
 from ralphloop.loop.workspace import AgentOrder
 
-PHASES = ("waiting", "fetching", "making ready", "agent", "checks", "sending")
 MOST_WORDS = 2_000
+_WAITING = "waiting"
 
 
 class Ticket(Value, kw_only=True):
@@ -88,7 +88,7 @@ class FarStep(Value, kw_only=True):
 class Beat(Value, kw_only=True):
     """A sign of life of a hand, and how far it is."""
 
-    phase: str = "waiting"
+    phase: str = _WAITING
     machine: str = ""
     slot: int = 0
     steps: tuple[FarStep, ...] = ()  # the last ones
@@ -100,6 +100,11 @@ class Beat(Value, kw_only=True):
     account: str = ""  # of the agent on that machine; empty: it has no label
     away_until: float = 0.0  # it refused because its account waits for a reset until then
     failed: str = ""  # why there is no report
+
+    @property
+    def has_begun(self) -> bool:
+        """The hand has a place of its own and works on the order."""
+        return self.phase != _WAITING
 
     @property
     def is_last(self) -> bool:
@@ -124,7 +129,6 @@ class GivenOrder(Value, kw_only=True):
     usd: float = 0.0  # as far as was heard
     tokens: int = 0
     has_answered: bool = False
-    is_over: bool = False
 
 
 def refs_of(ticket: str) -> tuple[str, str]:
