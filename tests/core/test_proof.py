@@ -92,6 +92,19 @@ def test_a_test_that_was_moved_is_told_once() -> None:
     assert trial.remarks == ("not proven: tests were moved, and pass without it too (test_total)",)
 
 
+def test_an_inherited_test_that_was_moved_is_told_once() -> None:
+    """It is named by the module and the class that run it; its text stands in another file."""
+    old, new = "test_cart.TestCart.test_total", "unit.test_cart.TestCart.test_total"
+    runs = Runs(
+        before=report(old),
+        end=report(new),
+        old_tests=report(old),
+        new_tests=report(new),
+        tests_changed=True,
+    )
+    assert concluded(runs) == Trial(moved=(new,))
+
+
 def test_a_test_that_vanished_without_a_changed_test_file_is_challenged() -> None:
     """Missing, skipped and cut rows alike; where code files hold tests, it is only looked at."""
     before = TestReport(passed={"a": 1, "b": 1, "c": 3, "d": 1})

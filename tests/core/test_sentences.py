@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ralphloop.core.grading import Proof, judge_story
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.proof import Fate, OldTest, Trial
+from ralphloop.core.sentences import short_name
 
 GREEN = (CheckResult(name="pytest -q", status=CheckStatus.PASSED),)
 FILE = "tests/test_shop.py::TestShop::"
@@ -24,6 +27,34 @@ def test_a_story_is_proved_by_named_tests() -> None:
     assert many == "proved by test_a, test_b, test_c and 1 more (fail before, pass after)"
     script = reasons(Trial(proven=("src/sum.test.js > adds > small",)))
     assert script == "proved by small (fails before, passes after)"
+
+
+@pytest.mark.parametrize(
+    ("test", "short"),
+    {
+        "example.org/shop/cart.TestTotal": "TestTotal",
+        "shop.ExampleCart_Total": "ExampleCart_Total",
+        "tests.timed.test_timed.TestSerializer.test_loads": "test_loads",
+        "tests/test_shop.py": "tests/test_shop.py",  # a file that could not be loaded
+        "src/cart.test.ts > adds > 1.Test of it": "1.Test of it",
+        "adds 1.5": "adds 1.5",
+        "org.acme.CartTest.adds": "org.acme.CartTest.adds",
+    }.items(),
+)
+def test_a_test_is_named_without_package_module_and_class(test: str, short: str) -> None:
+    """Go tells tests by packages, pytest by modules where a class comes from another file."""
+    assert short_name(test) == short
+
+
+def test_what_else_is_to_be_looked_at_is_not_taken_for_more_tests() -> None:
+    """Two endings of the same form in a row cannot be told apart."""
+    gone = tuple(OldTest(name=f"test_{letter}", fate=Fate.GONE) for letter in "abcd")
+    kept = OldTest(name="test_x", fate=Fate.UNCLEAR)
+    told = reasons(Trial(old=(*gone, kept)))
+    assert told == (
+        "look at: tests gone together with the code: test_a, test_b, test_c and 1 more;"
+        " 1 more to look at"
+    )
 
 
 def test_a_story_that_is_not_proven_says_why() -> None:

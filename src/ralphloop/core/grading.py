@@ -10,7 +10,6 @@ from typing import Literal
 from ralphloop.core import sentences
 from ralphloop.core.model import CheckResult, CheckStatus, Value
 from ralphloop.core.proof import Trial
-from ralphloop.text.plain import some
 
 VERIFY = "verify"  # the name of the check that is a story's own command
 UNCHANGED = "nothing changed since the story began"
@@ -163,7 +162,7 @@ def _graded(proof: Proof) -> StoryVerdict:
             return _yes(proof, Grade.CHECKED, sentences.IGNORED_WORK)
         return _yes(proof, Grade.CHECKED, "already there before the story began, checks are green")
     if trial.look_at:
-        return _yes(proof, Grade.CHECKED, f"look at: {some(trial.look_at, 1)}")
+        return _yes(proof, Grade.CHECKED, sentences.look_at(trial.look_at))
     if trial.mutation.literal:  # which says more than that one of its answers is a test's
         return _yes(proof, Grade.CHECKED, trial.mutation.reason)
     if shams := (*trial.peeking, *trial.mutation.soft):

@@ -14,6 +14,9 @@ NO_STATUS_BLOCK = "no status block (RALPH_STATUS) in the answer"
 NO_PRICE = "no price is known for"
 _MOST = 3
 _PART = re.compile(r"::| > ")
+# How a function of a test begins that stands behind its package (Go), or behind the module and the
+# class in which pytest finds it, where that class comes from another file.
+_BEHIND_DOTS = ("Test", "Example", "Fuzz", "test_")
 
 
 def is_about_the_agent(warning: str) -> bool:
@@ -22,8 +25,13 @@ def is_about_the_agent(warning: str) -> bool:
 
 
 def short_name(test: str) -> str:
-    """A test without the file and the class it stands in."""
-    return _PART.split(test)[-1] or test
+    """A test without the file, the package and the class it stands in."""
+    last = _PART.split(test)[-1] or test
+    if last != test:
+        return last
+    function = test.rpartition(".")[2]
+    is_function = function.isidentifier() and function.startswith(_BEHIND_DOTS)
+    return function if is_function else test
 
 
 def short_names(tests: Sequence[str], most: int = _MOST) -> str:
@@ -127,6 +135,12 @@ def unsolved(tests: Sequence[str]) -> str:
 
 def gone(tests: Sequence[str]) -> str:
     return f"{_tests(tests)} gone together with the code: {short_names(tests)}"
+
+
+def look_at(found: Sequence[str]) -> str:
+    """What a person is to judge: the first of it, and that there is more."""
+    more = f"; {len(found) - 1} more to look at" if len(found) > 1 else ""
+    return f"look at: {found[0]}{more}"
 
 
 def unclear(tests: Sequence[str]) -> str:
