@@ -562,6 +562,22 @@ def test_a_red_check_is_written_and_shown(repo: Path, tmp_path: Path, run_ralph:
     assert len(settings(repo)["checks"]["commands"]) == 1  # type: ignore[arg-type]
 
 
+@pytest.mark.tool("bwrap")
+def test_a_check_that_is_red_anyway_says_nothing_against_the_sandbox(
+    repo: Path, run_ralph: RunRalph
+) -> None:
+    """The sandbox is tried with what is green outside; the other check is a matter of its own."""
+    _python_project(repo, GREEN)
+    (repo / "pyproject.toml").write_text('[project]\nname = "shop"\n[tool.ruff]\n')
+    (repo / "venv" / "bin" / "python").write_text(
+        f'#!/bin/sh\n[ "$2" = ruff ] && exit 1\nexec {sys.executable} -I "$@"\n'
+    )
+    done = run_ralph("init", "--yes", cwd=repo)
+    assert "red       venv/bin/python -m ruff check" in done.stdout
+    assert "and those green outside are green inside" in " ".join(done.stdout.split())
+    assert settings(repo)["sandbox"] == {"mode": "auto"}
+
+
 @pytest.mark.parametrize("flags", [[], ["--yes", "--no-run"]])
 def test_nothing_of_the_repository_is_run_without_a_yes(
     flags: list[str], repo: Path, tmp_path: Path, run_ralph: RunRalph

@@ -180,3 +180,15 @@ def test_a_changed_setup_takes_effect(tmp_path: Path) -> None:
     assert done.code == 0, done.text
     assert (box.state / "served").read_text().split() == ["one", "one", "two", "two"]
     assert done.text.count("is made ready: sh -c 'echo two") == 2
+
+
+def test_a_setup_that_says_much_is_told_with_its_cause(tmp_path: Path) -> None:
+    """It stands before pages of help, or behind pages of progress."""
+    script = "printf 'no %s\\n' lock; seq 3000; printf '%s now\\n' ended; exit 1"
+    toml = f'[lanes]\nsetup = [["sh", "-c", {json.dumps(script)}]]\n'
+    box = yard(tmp_path, HONEST, stories=stories_of("a"), toml=toml)
+    done = box.run("--lanes", "2")
+    assert done.code == 66, done.text
+    assert "no lock" in done.text
+    assert "ended now" in done.text
+    assert "1500" not in done.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -38,6 +39,31 @@ def test_an_environment_of_the_checkout_is_made_anew(tmp_path: Path) -> None:
     )
 
 
+def test_a_group_of_dependencies_is_installed_for_the_tests(tmp_path: Path) -> None:
+    """The one with the runner, each by its name: an older pip knows no groups."""
+    environment(tmp_path, editable=True)
+    groups = "[dependency-groups]\ndev = ['ruff']\ntests = ['pytest>=8', {include-group = 'x'}]\n"
+    (tmp_path / "pyproject.toml").write_text(groups)
+    (_, install) = lane_recipe(tmp_path).setup
+    assert install[1:] == ("-m", "pip", "install", "pytest>=8", "-e", ".")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_uv_makes_an_environment_where_it_is_installed(
+    is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clone of a project that uses uv may be worked on without it."""
+    environment(tmp_path, editable=True)
+    (tmp_path / "uv.lock").write_text("")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "uv").write_text("#!/bin/sh\n")
+    (tools / "uv").chmod(0o755 if is_there else 0o644)
+    monkeypatch.setenv("PATH", str(tools))
+    first = lane_recipe(tmp_path).setup[0]
+    assert first == (("uv", "sync") if is_there else ("python3", "-m", "venv", ".venv"))
+
+
 def test_an_environment_of_others_is_copied(tmp_path: Path) -> None:
     """Nothing in it leads back."""
     environment(tmp_path, editable=False)
@@ -54,6 +80,20 @@ def test_modules_come_by_their_lock(tmp_path: Path, lock: str, argv: tuple[str, 
     (tmp_path / lock).write_text("{}")
     (found,) = lane_recipe(tmp_path).setup
     assert found[: len(argv)] == argv
+
+
+def test_modules_are_copied_where_git_ignores_their_lock(
+    tmp_path: Path, run_ralph: RunRalph
+) -> None:
+    """A fresh work tree has no lock file then, and `npm ci` would fail there."""
+    (tmp_path / "package.json").write_text('{"name": "shop", "scripts": {"test": "true"}}')
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "package-lock.json").write_text("{}")
+    (tmp_path / ".gitignore").write_text("package-lock.json\n")
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    assert run_ralph("init", cwd=tmp_path).returncode == 0
+    lanes = tomllib.loads((tmp_path / "ralph.toml").read_text())["lanes"]
+    assert lanes == {"copy": ["node_modules"]}
 
 
 def test_nothing_installed_needs_nothing(tmp_path: Path) -> None:

@@ -38,13 +38,14 @@ from ralphloop.loop.confine import working_box
 from ralphloop.loop.prepare import open_repository
 from ralphloop.night.look import story_file
 from ralphloop.plan.outlook import try_once
+from ralphloop.proc.sandbox import in_words, refused_paths
 from ralphloop.project import CONFIG_NAME, Project, agent_directories, git_directory
 from ralphloop.prompts import DEFAULT_INSTRUCTIONS, STATUS_SECTION
 from ralphloop.repo.checks import check_of, last_lines, not_installed, run_checks
 from ralphloop.repo.work_tree import Repository, project_prefix
 from ralphloop.room import read_regular
 from ralphloop.stacks.detect import Detection, detect
-from ralphloop.stacks.lane_setup import lane_recipe, recipe_lines
+from ralphloop.stacks.lane_setup import LOCKS, lane_recipe, recipe_lines
 from ralphloop.stories.shapes import YAML_SUFFIXES
 from ralphloop.stories.source import list_of_another_tool, load
 from ralphloop.text.durations import format_duration
@@ -76,6 +77,13 @@ class ChosenAgent(NamedTuple):
     program: str  # that starts it; empty where the settings name one
     keys: Argv  # API keys that are set for it
     why_capped: str  # why we think that every token has its price; empty where nothing says so
+
+
+class TriedCheck(NamedTuple):
+    """A check that can start, and how it ended outside of any sandbox."""
+
+    argv: Argv
+    is_green: bool
 
 
 class Confinement(NamedTuple):
@@ -128,12 +136,13 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
     if asking and not click.confirm(f"Set up ralph in {root}{words}?", default=True, err=True):
         output.emit_lines(["Nothing was written."])
         return
+    tried = list[TriedCheck]()
     if trying:
-        checks = tuple(_try_checks(root, detected.checks, before.config.checks.timeout))
-        detected = msgspec.structs.replace(detected, checks=checks)
+        tried += _try_checks(root, detected.checks, before.config.checks.timeout)
+        detected = msgspec.structs.replace(detected, checks=tuple(one.argv for one in tried))
     confined = _UNTRIED
     if trying or (is_new and not detected.checks):
-        confined = _try_sandbox(root, detected)
+        confined = _try_sandbox(root, tried)
     if is_new:
         output.emit_lines(_row("sandbox", confined.words))
     values = {
@@ -142,7 +151,7 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
         "keys": choice.keys,
         "max_cost_usd": COST_CAP_USD if choice.why_capped else 0.0,
         "boxed": confined.mode,
-        "lane_lines": tuple(recipe_lines(lane_recipe(root))),
+        "lane_lines": tuple(recipe_lines(lane_recipe(root, _ignored(root, LOCKS)))),
     }
     planned = _planned(root, detected, stories, values)
     names = [it.name for it in planned if _settle(root, it, asking=asking, overwrite=overwrite)]
@@ -166,7 +175,7 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
     output.emit_lines(_next_steps(root, stories, choice.name, names))
 
 
-def _try_checks(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[Argv]:
+def _try_checks(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[TriedCheck]:
     """Run each check once; those that can start are worth writing."""
 
     def tell(words: str) -> None:
@@ -196,7 +205,7 @@ def _try_checks(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[
                     more += ", but there is no test yet"
                 output.emit_lines(_row("green", f"{command}, in {took}{more}", "green"))
             sys.stdout.flush()
-            yield argv
+            yield TriedCheck(argv, result.status is not CheckStatus.FAILED)
     output.emit_lines([""])
 
 
@@ -293,22 +302,35 @@ def _left_by_tools(root: Path, detected: Detection) -> list[str]:
     return found
 
 
-def _try_sandbox(root: Path, detected: Detection) -> Confinement:
-    """Whether a sandbox works here, and why: the checks are run inside, once."""
+def _ignored(root: Path, names: Sequence[str]) -> list[str]:
+    """Those of these files that git ignores here."""
+    repo = open_repository(root)
+    if repo is None:
+        return []
+    prefix = project_prefix(repo.root, root)
+    asked = ("check-ignore", "--quiet", "--")
+    return [it for it in names if repo.git.attempt(*asked, f"{prefix}{it}").returncode == 0]
+
+
+def _try_sandbox(root: Path, tried: Sequence[TriedCheck]) -> Confinement:
+    """Whether a sandbox works here, and why: checks that are green outside are run inside, once."""
     try:
         box = working_box(Config(), Project(root), open_repository(root), os.environ)
     except RalphError as error:
         fix = f" ({error.next_step})" if error.next_step else ""
         return Confinement("", f"none works here: {error.message}{fix}")
     until = time.monotonic() + _TRIED_S
-    checks = [check_of(argv, _TRIED_S, box) for argv in detected.checks]
+    checks = [check_of(one.argv, _TRIED_S, box) for one in tried if one.is_green]
     results = run_checks(checks, root, stop=lambda: time.monotonic() >= until)
-    red = [it.name for it in results if it.status is CheckStatus.FAILED]
+    red = [it for it in results if it.status is CheckStatus.FAILED]
     if red or len(results) < len(checks):
-        which = red[0] if red else checks[len(results)].name
-        words = f'not used: {which} is not green inside; try [sandbox] mode = "auto" later'
+        which = red[0].name if red else checks[len(results)].name
+        refused = in_words(refused_paths(red[0].output_tail, box)) if red else []
+        hint = f"; {refused[0]}" if refused else ""
+        words = f'not used: {which} is not green inside; try [sandbox] mode = "auto" later{hint}'
         return Confinement("", words)
-    proven = ", and the checks are green inside" if checks else ""
+    which = "the checks" if len(checks) == len(tried) else "those green outside"
+    proven = f", and {which} are green inside" if checks else ""
     return Confinement("auto", f"the agent, the checks and git's hooks are confined{proven}")
 
 

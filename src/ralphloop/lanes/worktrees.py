@@ -63,7 +63,9 @@ MAKE_IT = 'make one in lanes.setup, such as ["uv", "sync"]'
 _FIRST_BAY = 1000  # lanes have lower numbers
 _LONG_S = 600.0
 _SETUP_S = 1800.0
-_KEPT_OUTPUT = 4_000
+_KEPT_OUTPUT = 64_000
+_SHOWN_FIRST = 1_000  # of what a command said that failed: its cause, mostly
+_SHOWN_LAST = 3_000
 _LARGEST_MANIFEST = 16 << 20
 _MODULE_PATHS = ("PYTHONPATH", "NODE_PATH", "RUBYLIB", "PERL5LIB", "CLASSPATH")
 _MANIFESTS = (
@@ -512,7 +514,7 @@ def make_ready(
         if ended.stopped:
             return ""  # the run ends; next time from the beginning
         if ended.returncode != 0:
-            said = ended.said[-_KEPT_OUTPUT:]
+            said = _both_ends(ended.said)
             hints = in_words(refused_paths(said, box)) if box else []
             return "\n".join([f"setup failed: {' '.join(argv)}", said, *hints])
     left = {proc.identity for proc in marked_processes(serving)} if section.setup else set()
@@ -529,6 +531,15 @@ def make_ready(
     )
     write_mark(place, ready)
     return ""
+
+
+def _both_ends(said: str) -> str:
+    """What a command said, without the middle of much: why it failed stands first, or last."""
+    if len(said) <= _SHOWN_FIRST + _SHOWN_LAST:
+        return said
+    first = said[:_SHOWN_FIRST].rpartition("\n")[0]
+    last = said[-_SHOWN_LAST:].partition("\n")[2]
+    return f"{first}\n…\n{last}"
 
 
 def _is_about_submodules(argv: Sequence[str]) -> bool:

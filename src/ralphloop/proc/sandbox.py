@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ralphloop.text.plain import LazyRegex
+from ralphloop.text.plain import LazyRegex, any_case, some
 
 OPEN: tuple[str, ...] = ("open",)
 NONE: tuple[str, ...] = ("none",)
@@ -40,7 +40,7 @@ _FEW_DEVICES = (
 ).split()
 _SIGNALLED = 128
 _LAST_SIGNAL = 64
-_REFUSED = LazyRegex(r"Read-only file system|Permission denied|EROFS|EACCES")
+_REFUSED = any_case(r"read-only file system|permission denied|\bEROFS\b|\bEACCES\b")
 _PATH = LazyRegex(r"(?<![\w./~-])/(?:[\w.@+,~-]{1,255}/){0,40}[\w.@+,~-]{1,255}")
 _SYSTEM = ("/bin/", "/boot/", "/dev/", "/etc/", "/lib", "/proc/", "/sbin/", "/sys/", "/usr/")
 # Below the home directory: what decides who comes in, what is started, and what ralph believes.
@@ -213,24 +213,56 @@ def refused_paths(text: str, box: Box) -> list[str]:
     found: dict[str, None] = {}
     for line in text[-_LOOKED_AT:].splitlines():
         if len(found) < _MOST_REFUSED and _REFUSED.search(line):
-            paths = [path for path in _PATH.findall(line[:2000]) if not box.may_write(path)]
-            found |= dict.fromkeys(paths[:1])
+            told = _paths_in(line[:2000], box)
+            found |= dict.fromkeys([path for path in told if not box.may_write(path)][:1])
     return list(found)
 
 
+def _paths_in(line: str, box: Box) -> list[str]:
+    """The paths that a line names; one with a space only in a known place."""
+    odd = [place for place in box.places if place in line and not _PATH.fullmatch(place)]
+    if not odd:
+        return _PATH.findall(line)
+    place = max(odd, key=len)
+    rest = line.partition(place)[2]
+    inside = _PATH.match(rest)
+    return [place + (inside[0] if inside else "")]
+
+
 def in_words(refused: Sequence[str]) -> list[str]:
-    """What was refused, each with the line that would allow it; some things nobody should allow."""
-    said = []
+    """What was refused, each line that would allow it once; some things nobody should allow."""
+    by_advice = dict[str, list[str]]()
     for path in refused:
-        fact = f"the sandbox kept {path} from being written"
-        directory = PurePosixPath(path).parent
-        if ".git" in PurePosixPath(path).parts:
-            said.append(f'to let it use git: [sandbox] git = "guarded" ({fact})')
-        elif path.startswith(_SYSTEM) or _is_never_to_be_written(directory):
-            said.append(fact)
+        by_advice.setdefault(_what_allows(path), []).append(path)
+    said = []
+    for advice, paths in by_advice.items():
+        if advice:
+            fact = f"the sandbox kept {some(paths, 1)} from being written"
+            said.append(f"{advice} ({fact})")
         else:
-            said.append(f'to allow it: [sandbox] write = ["{directory}"] ({fact})')
+            said += [f"the sandbox kept {path} from being written" for path in paths]
     return said
+
+
+def _what_allows(path: str) -> str:
+    """The line that would let a path be written; empty where nobody should."""
+    directory = PurePosixPath(path).parent
+    if ".git" in PurePosixPath(path).parts:
+        return 'to let it use git: [sandbox] git = "guarded"'
+    if path.startswith(_SYSTEM) or _is_never_to_be_written(directory):
+        return ""
+    whole = _cache_around(directory)
+    return f'to allow it: [sandbox] write = ["{whole or directory}"]'
+
+
+def _cache_around(directory: PurePosixPath) -> PurePosixPath | None:
+    """The cache that a directory is a part of, whose other parts would be refused next."""
+    home = os.environ.get("HOME") or "/"
+    caches = PurePosixPath(os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache")
+    if directory == caches or not directory.is_relative_to(caches):
+        return None
+    whole = caches / directory.relative_to(caches).parts[0]
+    return None if _is_never_to_be_written(whole) else whole
 
 
 def _is_never_to_be_written(directory: PurePosixPath) -> bool:

@@ -7,8 +7,9 @@ checkout.  Rust and Go build from what is committed and need nothing.
 """
 
 import shlex
+import shutil
 import tomllib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,7 @@ _NODE = {
     "pnpm-lock.yaml": ("pnpm", "install", "--frozen-lockfile"),
     "yarn.lock": ("yarn", "install", "--frozen-lockfile"),
 }
+LOCKS = ("uv.lock", *_NODE)
 _MODULES = "node_modules"
 _USES_MODULES = ("npm", "npx", "yarn", "pnpm", "node")
 # What setups are made of; a script or a Makefile may make anything.
@@ -38,12 +40,16 @@ class LaneRecipe(NamedTuple):
     setup: tuple[tuple[str, ...], ...] = ()
 
 
-def lane_recipe(root: Path) -> LaneRecipe:
-    """The settings that make a fresh work tree ready, by what is installed in this one."""
+def lane_recipe(root: Path, ignored: Collection[str] = ()) -> LaneRecipe:
+    """The settings that make a fresh work tree ready, by what is installed in this one.
+
+    `ignored`: lock files that git ignores, which no fresh work tree has.
+    """
     copy = list[str]()
     setup = list[tuple[str, ...]]()
     environment = next((it for it in _ENVIRONMENTS if (root / it / "pyvenv.cfg").is_file()), "")
-    if environment and (root / "uv.lock").is_file():
+    locks = [it for it in LOCKS if it not in ignored and (root / it).is_file()]
+    if environment and "uv.lock" in locks and shutil.which("uv"):
         setup.append(("uv", "sync"))
     elif environment and _installs_project(root / environment):
         setup.append(("python3", "-m", "venv", environment))
@@ -51,7 +57,7 @@ def lane_recipe(root: Path) -> LaneRecipe:
     elif environment:
         copy.append(environment)
     if (root / _MODULES).is_dir():
-        lock = next((name for name in _NODE if (root / name).is_file()), "")
+        lock = next((name for name in _NODE if name in locks), "")
         if lock:
             setup.append(_NODE[lock])
         else:
@@ -69,9 +75,11 @@ def _installs_project(environment: Path) -> bool:
 def _install(root: Path) -> tuple[str, ...]:
     """How a project is installed for its tests, as words behind the interpreter."""
     pip = ("-m", "pip", "install")
-    extras = [name for name in _EXTRAS if name in _extras_of(root)][:1]
+    told = _pyproject(root)
+    known = _table(_table(told, "project"), "optional-dependencies")
+    extras = [name for name in _EXTRAS if name in known][:1]
     project = f".[{extras[0]}]" if extras else "."
-    wanted = list[str]()
+    wanted = [] if extras else _group_for_tests(_table(told, "dependency-groups"))
     for name in ("requirements-dev.txt", "requirements.txt"):
         if (root / name).is_file():
             wanted += ["-r", name]
@@ -79,13 +87,26 @@ def _install(root: Path) -> tuple[str, ...]:
     return (*pip, *wanted, "-e", project)
 
 
-def _extras_of(root: Path) -> Collection[str]:
+def _group_for_tests(groups: Mapping[str, object]) -> list[str]:
+    """What a group of `[dependency-groups]` asks for, without other groups that it includes.
+
+    Named one by one, since a pip that knows `--group` is younger than most environments.
+    """
+    found = [group for name in _EXTRAS if isinstance(group := groups.get(name), list) and group]
+    lists = [[it for it in group if isinstance(it, str)] for group in found]
+    with_runner = (group for group in lists if any(it.startswith("pytest") for it in group))
+    return next(with_runner, next(iter(lists), []))
+
+
+def _pyproject(root: Path) -> Mapping[str, object]:
     with suppress(OSError, ValueError):  # none, or none that can be read
-        read = tomllib.loads(read_regular(root / "pyproject.toml", most=_MOST_BYTES).decode())
-        project = read.get("project", {})
-        extras = project.get("optional-dependencies", {}) if isinstance(project, dict) else {}
-        return set(extras) if isinstance(extras, dict) else set()
-    return set()
+        return tomllib.loads(read_regular(root / "pyproject.toml", most=_MOST_BYTES).decode())
+    return {}
+
+
+def _table(within: Mapping[str, object], name: str) -> Mapping[str, object]:
+    found = within.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 class LaneLack(NamedTuple):
