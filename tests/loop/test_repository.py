@@ -131,6 +131,57 @@ def test_what_a_commit_left_out_is_said_with_the_story(tmp_path: Path) -> None:
     assert "not committed: inner/ (a repository of its own)" in passed["reasons"][0]
 
 
+ELSEWHERE = """
+def git(*arguments): subprocess.run(["git", *arguments], check=True)
+if START == 1:
+    git("worktree", "add", "-q", ".agents/one", "-b", "one")
+    write(".agents/one/one.txt", "one")
+    git("-C", ".agents/one", "add", "-A")
+    git("-C", ".agents/one", "commit", "-qm", "one")
+    git("merge", "-q", "one")
+else:
+    write(f"{STORY}.txt")
+done()
+"""
+
+
+def test_work_in_another_work_tree_inside_of_this_one_is_told_once(tmp_path: Path) -> None:
+    """What was merged is committed; the tree itself is no work, and no matter of later stories."""
+    box = sandbox(tmp_path, ELSEWHERE, stories=3, checks=GREEN, clean_tree=True)
+    done = box.run("--json")
+    assert done.code == 0, told(done)
+    first, *later = [" ".join(passed["reasons"]) for passed in done.events("story_passed")]
+    assert "not committed: .agents/one/ (another work tree of this repository)" in first
+    assert "needs review" not in {passed["grade"] for passed in done.events("story_passed")}
+    assert not [words for words in later if "not committed" in words]
+    assert box.git("show", "HEAD:one.txt") == "one"
+
+
+def test_another_work_tree_is_looked_at_where_checks_may_have_used_it(tmp_path: Path) -> None:
+    """In place, what makes a check green may lie in files that no commit holds."""
+    agent = ELSEWHERE.replace('git("merge", "-q", "one")', 'write("beside.txt")')
+    checks = [["test", "-e", ".agents/one/one.txt"]]
+    box = sandbox(tmp_path, agent, checks=checks)
+    done = box.run("--json", "--allow-red")
+    (passed,) = done.events("story_passed")
+    assert passed["grade"] == "needs review"
+    assert "committed is not what was checked: .agents/one" in passed["reasons"][0]
+
+
+def test_a_repository_that_a_story_found_is_not_its_own(tmp_path: Path) -> None:
+    """Only where a later story changes something in there it is told again."""
+    agent = """
+        if STORY == "US-1": subprocess.run(["git", "init", "-q", "inner"], check=True)
+        if STORY != "US-2": write(f"inner/{STORY}.txt")
+        write(f"{STORY}.txt"); done()
+    """
+    box = sandbox(tmp_path, agent, stories=3, checks=GREEN, clean_tree=True)
+    done = box.run("--json")
+    assert done.code == 0, told(done)
+    said = ["inner/" in " ".join(it["reasons"]) for it in done.events("story_passed")]
+    assert said == [True, False, True]
+
+
 def test_a_hook_that_always_fails_is_bounded(tmp_path: Path, measured: Measured) -> None:
     """An agent that cannot satisfy the hook does not work for ever, and nothing is committed."""
     box = sandbox(tmp_path, WORKS, checks=GREEN)

@@ -220,7 +220,8 @@ async def _commit_story(
         grade=effect.grade,
         body=_own_words(run.session.story(effect.story).notes),
     )
-    work = partial(commit_story, repo, message, own=own, leave=_not_ours(run, workspace))
+    leave = _not_ours(run, workspace) | _repositories_found(run, workspace, repo, effect)
+    work = partial(commit_story, repo, message, own=own, leave=leave)
     result = await in_thread(lambda _: work())  # hooks may take minutes
     if result.status is CommitStatus.REFUSED:
         return f"the commit was refused: {result.feedback}"
@@ -256,6 +257,7 @@ def _difference(
     run: Run, workspace: Workspace, effect: CommitStory, commit: str, checked: str
 ) -> str:
     """Where a commit is not what was checked for it, in words."""
+    from ralphloop.repo.inner import is_checkout_of
     from ralphloop.repo.outside import differing
 
     repo = workspace.repo
@@ -264,7 +266,12 @@ def _difference(
         return ""
     filters = run.session.baseline.filters
     found = differing(repo, workspace.measure, state.base.start_tree, checked, commit, filters)
-    names = [path for path in found if path not in _not_ours(run, workspace)]
+    but = _not_ours(run, workspace)
+    tree = workspace.clean_tree
+    if tree is not None and not tree.why_not:
+        # No file of another work tree was in the tree that was judged, so none made it green.
+        but |= {it for it in found if is_checkout_of(repo.root / it, repo.common_dir)}
+    names = [path for path in found if path not in but]
     return f"committed is not what was checked: {some(names)}" if names else ""
 
 
@@ -278,6 +285,18 @@ def _not_ours(run: Run, workspace: Workspace) -> frozenset[str]:
         return frozenset(baseline.dirty)  # nobody can tell any more: it stays where it is
     changes = workspace.measure.changes(start.tree, workspace.measure.tree().tree)
     return frozenset(baseline.dirty).difference(change.path for change in changes)
+
+
+def _repositories_found(
+    run: Run, workspace: Workspace, repo: Repository, effect: CommitStory
+) -> frozenset[str]:
+    """Repositories in the work tree that a story found there, and that are as it found them."""
+    inner = [path for path in repo.dirty_paths(deep=False) if path.endswith("/")]
+    began = run.session.story(effect.story).base.start_tree
+    if not inner or not workspace.measure.has(began):
+        return frozenset()
+    changed = {change.path for change in workspace.measure.changes(began, effect.tree)}
+    return frozenset(path for path in inner if path.rstrip("/") not in changed)
 
 
 def take_back(run: Run, workspace: Workspace, *, agent_ran: bool = True) -> dict[str, str]:

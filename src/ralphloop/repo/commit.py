@@ -41,6 +41,7 @@ from ralphloop.repo.git import (
     nul_ended,
     printable,
 )
+from ralphloop.repo.inner import is_checkout_of
 from ralphloop.repo.reports import plain_text
 from ralphloop.repo.work_tree import (
     OwnFiles,
@@ -71,6 +72,7 @@ _CHANGED = ("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodu
 _Staged = dict[str, str]  # path to mode and content
 _NOTHING = "000000"  # the mode of a path that is gone
 _REPOSITORY = "a repository of its own"
+_CHECKOUT = "another work tree of this repository"
 
 
 class CommitStatus(StrEnum):
@@ -332,14 +334,14 @@ def _named_submodules(repo: Repository, entries: Iterable[StatusEntry]) -> froze
 
 def _left_out(repo: Repository, entry: StatusEntry, modules: Container[str]) -> str:
     """Why a path cannot or should not be committed; empty where it can."""
+    path = repo.root / os.fsdecode(entry.path)
     if entry.is_untracked and entry.path.endswith(b"/"):
-        return _REPOSITORY
+        return _CHECKOUT if is_checkout_of(path, repo.common_dir) else _REPOSITORY
     is_submodule = entry.submodule.startswith("S")
     if is_submodule and entry.staged == "." and "C" not in entry.submodule:
         return "a submodule with uncommitted changes"
     if is_submodule and os.fsdecode(entry.path) not in modules and not entry.was_submodule:
         return _REPOSITORY  # a commit would hold its name and none of its files
-    path = repo.root / os.fsdecode(entry.path)
     try:
         found = path.lstat()
     except OSError:

@@ -95,6 +95,12 @@ def _differing(git: Git, place: Path, keeps: Path, depth: int) -> list[StatusEnt
     return with_inner_changes(found, place, gitlinks(git), keeps, depth)
 
 
+def is_checkout_of(place: Path, keeps: Path) -> bool:
+    """Whether this is another work tree of the repository whose directory `keeps` is."""
+    directory = _git_directory(place, keeps)
+    return directory is not None and directory.parent == keeps.resolve() / "worktrees"
+
+
 @contextmanager
 def _own_directory(place: Path, theirs: Path | None, head: str) -> Iterator[Git]:
     """Git in a work tree, with a directory of our own; `theirs` lends index and objects."""
