@@ -47,7 +47,7 @@ class Deed(NamedTuple):
     submodules: tuple[str, ...] = ()  # of the project at the start, with a file `inner.txt` each
     ends: Literal["passes", "review"] = "passes"
     left_out: tuple[str, ...] = ()  # stays in the work tree, uncommitted, and is spoken of
-    said: tuple[str, ...] = ()  # each is somewhere in what is printed
+    said: tuple[str, ...] = ()  # each is somewhere in what is printed, or in the report
     stays: tuple[str, ...] = ()  # ignored, and still in the work tree afterwards
 
     @property
