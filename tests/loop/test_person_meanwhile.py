@@ -88,6 +88,60 @@ def test_a_stash_that_is_not_new_is_not_said(tmp_path: Path) -> None:
     assert (done.code, "stashed" in done.text) == (0, False), done.text
 
 
+LEFT = """
+    def git(*words): subprocess.run(["git", *words], check=True, stdout=2, stderr=2)
+    def work(): write("work.py"); git("add", "-A"); git("commit", "-qm", "work")
+    if START == 1:
+        {first}
+    elif (found := PROMPT.partition("`git merge ")[2].partition("`")[0]): git("merge", "-q", found)
+    done()
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "where"),
+    [
+        ('git("switch", "-qc", "feature/x"); work(); git("switch", "-q", "main")', "on feature/x"),
+        (
+            'git("checkout", "-q", "--detach"); work(); git("checkout", "-q", "main")',
+            "on no branch",
+        ),
+    ],
+)
+def test_commits_that_stayed_elsewhere_are_said(tmp_path: Path, first: str, where: str) -> None:
+    """Console, report and next prompt say where the work is; the agent brings it along."""
+    box = sandbox(tmp_path, LEFT.format(first=first))
+    done = box.run()
+    assert done.code == 0, done.text
+    words = f"1 commit is {where} and not on main, so it does not count: "
+    assert done.out.count(words) == 1
+    assert words in box.prompt(2)
+    assert words in box.ralph("report").out
+    assert box.git("show", "HEAD:work.py") == "x"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        'git("switch", "-qc", "x"); work(); git("switch", "-q", "main"); git("merge", "-q", "x")',
+        'git("switch", "-qc", "x"); work(); git("switch", "-q", "main"); git("cherry-pick", "x")',
+        'git("switch", "-qc", "x"); work(); git("switch", "-q", "main");'
+        ' git("merge", "-q", "--squash", "x")',
+        'git("switch", "-qc", "x"); work(); git("switch", "-q", "main"); git("branch", "-qD", "x");'
+        ' write("other.py")',
+        'git("switch", "-q", "older"); git("switch", "-q", "main"); write("other.py")',
+    ],
+)
+def test_commits_that_came_along_or_were_given_up_are_not_said(tmp_path: Path, first: str) -> None:
+    """Nor are those of a branch that was there, and that the agent only looked at."""
+    box = sandbox(tmp_path, LEFT.format(first=first))
+    box.git("switch", "-qc", "older")
+    box.git("commit", "-q", "--allow-empty", "-m", "older")
+    box.git("switch", "-q", "main")
+    done = box.run("--max-iterations", "1")
+    assert (done.code, "does not count" in done.text) == (0, False), done.text
+
+
 def filtered(box: Sandbox, clean: str, pattern: str = "*.bin") -> None:
     """Give the repository a filter that must not fail, for files of that pattern."""
     box.git("config", "filter.big.clean", clean)

@@ -74,6 +74,7 @@ class Round(Value, kw_only=True):
     list_bytes: bytes  # the story file, to be put back should an agent break it
     settings: Settings | None = None  # the files that say how the run works; None: not known
     stashes: frozenset[str] | None = None  # what was stashed; None: not known
+    head_log: int | None = None  # how long the log of HEAD was; None: not known
     carried: LearnedPart = LearnedPart()  # what the prompt brings of earlier learning
 
     @property
@@ -112,6 +113,7 @@ def begin(run: Run, workspace: Workspace, story: Story | None, stories: StoryLis
     before = workspace.tree()
     settings = read_settings(workspace.project.root)
     stashes = frozenset(workspace.repo.stashes()) if workspace.repo else None
+    head_log = workspace.repo.length_of_head_log() if workspace.repo else None
     told = brief(
         run.setup,
         workspace.site,
@@ -176,6 +178,7 @@ def begin(run: Run, workspace: Workspace, story: Story | None, stories: StoryLis
         list_bytes=workspace.story_bytes(),
         settings=settings,
         stashes=stashes,
+        head_log=head_log,
         carried=told.carried,
     )
 

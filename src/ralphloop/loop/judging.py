@@ -271,7 +271,8 @@ def _measured(run: Run, workspace: Workspace, begun: Round) -> Measurement:
     changed, work_files = workspace.measure.change_counts_and_paths(before, after)
     commits, subjects = workspace.measure.commits(before.head, after.head)
     hidden = repair.stashed(workspace, begun.stashes)
-    said = (*listed.findings, *meddled, *remarks, *lost.values(), unfinished, hidden)
+    left = repair.left_on_a_branch(workspace, begun.head_log, before, after)
+    said = (*listed.findings, *meddled, *remarks, *lost.values(), unfinished, hidden, left)
     evidence = Evidence(
         files_changed=changed.count,
         commits=commits,

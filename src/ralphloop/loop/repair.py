@@ -33,7 +33,7 @@ from ralphloop.project import CONFIG_NAME, agent_directories
 from ralphloop.repo import private_git
 from ralphloop.repo.preflight import disk_space
 from ralphloop.repo.snapshot import Snapshot
-from ralphloop.repo.work_tree import concerns, has_again, keep_lost, project_prefix
+from ralphloop.repo.work_tree import concerns, has_again, is_name, keep_lost, project_prefix
 from ralphloop.room import ensure_private_dir, read_regular
 from ralphloop.stories.source import compare
 from ralphloop.text.plain import counted, one_line
@@ -41,6 +41,7 @@ from ralphloop.text.plain import counted, one_line
 _LARGEST = 1 << 20
 _MOST_FILES = 100
 _MOST_ASKED = 50
+_SWITCHED = "checkout: moving from "  # what git writes into HEAD's log
 _LINK = b"\0link to "  # no text begins like this
 
 Settings = dict[str, bytes]  # content, or where a link leads
@@ -147,6 +148,43 @@ def stashed(workspace: Workspace, before: frozenset[str] | None) -> str:
         f"work was stashed, so it does not count: it is in stash@{{0}} ({new[-1]});"
         " `git stash pop` brings it back"
     )
+
+
+def left_on_a_branch(
+    workspace: Workspace, since: int | None, before: Snapshot, after: Snapshot
+) -> str:
+    """Commits that were made while the agent ran, and that HEAD went away from; in words.
+
+    What was brought along in another way (squashed, picked) is in the files, and so is not meant.
+    """
+    repo = workspace.repo
+    if repo is None or since is None or not after.head:
+        return ""
+    moves = repo.head_moves(since)
+    made = {move.after for move in moves if not move.words.startswith(_SWITCHED)}
+    left = [move for move in moves if move.words.startswith(_SWITCHED) and move.before in made]
+    here = {change.path for change in workspace.measure.changes(before.tree, after.tree)}
+    for move in reversed(left):
+        tip = move.before
+        there = move.words.removeprefix(_SWITCHED).partition(" to ")[0]
+        is_detached = is_name(there)
+        if not is_detached and repo.commit_of(f"refs/heads/{there}") != tip:
+            continue  # it was removed, or went on
+        if repo.git.contains(after.head, tip):
+            continue
+        base = repo.git.line("merge-base", after.head, tip, ok=(0, 1))
+        if here.issuperset(repo.paths_between(base or None, tip)):
+            continue
+        number = int(repo.git.line("rev-list", "--count", tip, f"^{after.head}", "--"))
+        is_one = number == 1
+        return (
+            f"{counted(number, 'commit')} {'is' if is_one else 'are'} on"
+            f" {'no branch' if is_detached else one_line(there, 80)} and not on"
+            f" {after.branch or 'HEAD'}, so {'it does' if is_one else 'they do'} not count:"
+            f" `git merge {tip[:10] if is_detached else one_line(there, 80)}` brings"
+            f" {'it' if is_one else 'them'} along"
+        )
+    return ""
 
 
 def trouble(run: Run, workspace: Workspace, now: Snapshot) -> str:

@@ -45,6 +45,7 @@ _UNFINISHED = (
     ("BISECT_LOG", "bisect"),
 )
 _NAME = LazyRegex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_LARGEST_LOG = 16 << 20
 _ELSEWHERE = "refs/heads/.invalid"  # what HEAD names where branches are not files
 _FOR_THIS_MACHINE = (".ralph/", ".ralph-session.json", ".ralph-circuit-state.json")
 _UNUSABLE_IN_REFS = LazyRegex(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
@@ -65,6 +66,14 @@ class WayToBranch(NamedTuple):
 
     how: str  # `already`, `switched` or `created`
     words: tuple[str, ...] = ()  # for `git switch`
+
+
+class HeadMove(NamedTuple):
+    """One line of HEAD's log."""
+
+    before: str
+    after: str
+    words: str  # of git: what moved it
 
 
 class LostCommits(NamedTuple):
@@ -209,6 +218,27 @@ class Repository(msgspec.Struct, frozen=True):
             return {}
         pairs = (line.partition("\t") for line in log.decode("utf-8", "replace").splitlines())
         return {who.split(" ")[1]: words for who, _, words in pairs if " " in who}
+
+    def length_of_head_log(self) -> int:
+        """In bytes; 0 where nobody keeps one."""
+        try:
+            return (self.git_dir / "logs" / "HEAD").stat().st_size
+        except OSError:
+            return 0
+
+    def head_moves(self, since: int) -> list[HeadMove]:
+        """How HEAD of this work tree moved since its log was so long; git itself is not asked."""
+        try:
+            log = read_regular(self.git_dir / "logs" / "HEAD", most=_LARGEST_LOG)
+        except OSError:
+            return []
+        moves = []
+        for line in log[since:].decode("utf-8", "replace").splitlines():
+            who, _, words = line.partition("\t")
+            before, after, *_ = (*who.split(" ", 2), "", "")
+            if is_name(before) and is_name(after):
+                moves.append(HeadMove(before, after, words))
+        return moves
 
     def branch(self) -> str | None:
         """The branch HEAD is on, born or not; None when detached."""
