@@ -35,3 +35,28 @@ def test_a_sign_reaches_a_prompt_before_the_circuit_opens(tmp_path: Path) -> Non
     assert done.code == 1, done.text
     assert "to and fro between two states of the work tree" in box.prompt(box.starts)
     assert "to and fro" not in box.prompt(box.starts - 1)
+
+
+NO_BLOCK = """
+write(f"work-{START}.txt")
+if "ended without a RALPH_STATUS block" in PROMPT: done()
+else: print("Ich habe die Funktion eingebaut, und alle Tests laufen. Fertig.")
+"""
+
+
+def test_an_answer_without_a_block_is_told_at_once(tmp_path: Path) -> None:
+    """Words that nobody understands say nothing; the next start hears what is missing."""
+    box = sandbox(tmp_path, NO_BLOCK)
+    done = box.run("--max-iterations", "4")
+    assert done.code == 0, done.text
+    assert box.starts == 2
+
+
+def test_an_answer_that_is_understood_is_not_told_to_have_a_block(tmp_path: Path) -> None:
+    """Plain words are a claim; what is wrong then is what the check says."""
+    agent = "write('work.txt', START)\nprint('I have implemented the story. All tests pass.')"
+    box = sandbox(tmp_path, agent, checks=[["sh", "-c", "grep -q 2 work.txt"]])
+    done = box.run("--allow-red", "--max-iterations", "4")
+    assert done.code == 0, done.text
+    assert box.starts == 2
+    assert "without a RALPH_STATUS block" not in box.prompt(2)

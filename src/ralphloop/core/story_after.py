@@ -160,6 +160,11 @@ def _told(one: Assessment, unclaimed: int) -> Iterator[str]:
     said = one.result.response.reason
     if said and one.analysis.outcome is Outcome.LIMIT:  # its program stopped it, unheard
         yield f"The last run was stopped before it was through: {said}"
+    if _ended_without_a_word_for_us(one):
+        yield (
+            "The last answer ended without a RALPH_STATUS block, so nobody knows whether the story"
+            " is done. End with the block, in these words, whatever language you answer in."
+        )
     if UNCHANGED in one.verdict.reasons:
         yield f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
     if HOLLOW in one.verdict.reasons:
@@ -173,6 +178,14 @@ def _told(one: Assessment, unclaimed: int) -> Iterator[str]:
             f"After {unclaimed} runs in a row without a claim the checks were run: {how}."
             " If it is done, report COMPLETE; if not, say what is left."
         )
+
+
+def _ended_without_a_word_for_us(one: Assessment) -> bool:
+    """Whether an agent answered, and neither a block nor its words say how the story stands."""
+    analysis = one.analysis
+    answered = analysis.outcome is Outcome.COMPLETED and bool(one.result.response.final_words)
+    is_told = analysis.claims_done or analysis.is_blocked or analysis.status is not None
+    return answered and not is_told
 
 
 def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
