@@ -331,6 +331,22 @@ def test_marks_the_agent_sets_are_put_back(tmp_path: Path) -> None:
     assert box.passes() == {"US-1": True, "US-2": False}
 
 
+def test_a_story_that_an_agent_adds_is_named(tmp_path: Path) -> None:
+    """It is worked on like any other, so a person hears where it came from."""
+    agent = """
+    data = json.loads(pathlib.Path("prd.json").read_text())
+    if START == 1: data["userStories"].append({**data["userStories"][0], "id": "US-9"})
+    write("prd.json", json.dumps(data, indent=2))
+    write(f"{STORY}.txt"); done()
+    """
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    done = box.run("--max-iterations", "3")
+    assert done.code == 0, told(done)
+    assert box.passes() == {"US-1": True, "US-9": True}
+    assert done.text.count("US-9 was added to the list meanwhile") == 1
+    assert "US-9 was added to the list meanwhile" in box.ralph("report").out
+
+
 @pytest.mark.parametrize(
     "harm", ['write("prd.json", "{ not json")', 'os.remove("prd.json")', 'write("prd.json", "[]")']
 )

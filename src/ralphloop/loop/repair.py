@@ -36,7 +36,7 @@ from ralphloop.repo.snapshot import Snapshot
 from ralphloop.repo.work_tree import concerns, has_again, is_name, keep_lost, project_prefix
 from ralphloop.room import ensure_private_dir, read_regular
 from ralphloop.stories.source import compare
-from ralphloop.text.plain import counted, one_line
+from ralphloop.text.plain import counted, one_line, some
 
 _LARGEST = 1 << 20
 _MOST_FILES = 100
@@ -336,6 +336,9 @@ def read_back(
     passed = {story.id: story.passes for story in now.with_passes(marks).stories}
     for story in workspace.mark_sources(passed):
         marks[story] = passed[story]
+    known_ids = {story.id for story in wanted.stories}
+    added = [story.id for story in now.stories if story.id not in known_ids]
+    words = f"{some(added)} {'was' if len(added) == 1 else 'were'} added to the list meanwhile"
     doubts = []
     for story, ways in less.items():
         doubts += [f"story {story} {how}" for how in ways]
@@ -343,5 +346,6 @@ def read_back(
         stories=now.with_passes(marks),
         marks=marks,
         asked=tuple(story for story in wanted.stories if story.id in less)[:_MOST_ASKED],
+        findings=(words,) if added else (),
         doubts=tuple(doubts),
     )
