@@ -66,3 +66,11 @@ def test_a_project_whose_name_has_a_space_is_not_cut_there() -> None:
     line = f"fatal: Unable to create '{root}/.git/index.lock': Read-only file system"
     assert refused_paths(line, box) == [f"{root}/.git/index.lock"]
     assert refused_paths(f"touch: {root}/x: Permission denied", box) == []
+
+
+def test_what_is_set_already_is_not_offered() -> None:
+    """Guarded, git's settings, other work trees and submodules stay as they are."""
+    places = {"/p": Place.WRITE, "/p/.git/objects": Place.WRITE, "/p/.git/worktrees": Place.READ}
+    box = Box(program="bwrap", places=places)
+    said = in_words(["/p/.git/worktrees/one"], box)
+    assert said == ["the sandbox kept /p/.git/worktrees/one from being written"]

@@ -319,7 +319,7 @@ class _Run:
         stderr = self._stderr.value()
         now = local_time(time.time(), self.launch.env)
         response = self.reader.finish(exit_code=end.exit_code, stderr=stderr, now=now)
-        if refused := in_words(list(self._refused)):
+        if refused := in_words(list(self._refused), self.launch.box):
             warnings = (*response.warnings, *refused)
             response = msgspec.structs.replace(response, warnings=warnings)
         if self._cause is Cause.CEILING and response.outcome is not Outcome.COMPLETED:

@@ -325,7 +325,7 @@ def _try_sandbox(root: Path, tried: Sequence[TriedCheck]) -> Confinement:
     red = [it for it in results if it.status is CheckStatus.FAILED]
     if red or len(results) < len(checks):
         which = red[0].name if red else checks[len(results)].name
-        refused = in_words(refused_paths(red[0].output_tail, box)) if red else []
+        refused = in_words(refused_paths(red[0].output_tail, box), box) if red else []
         hint = f"; {refused[0]}" if refused else ""
         words = f'not used: {which} is not green inside; try [sandbox] mode = "auto" later{hint}'
         return Confinement("", words)

@@ -515,7 +515,7 @@ def make_ready(
             return ""  # the run ends; next time from the beginning
         if ended.returncode != 0:
             said = _both_ends(ended.said)
-            hints = in_words(refused_paths(said, box)) if box else []
+            hints = in_words(refused_paths(said, box), box) if box else []
             return "\n".join([f"setup failed: {' '.join(argv)}", said, *hints])
     left = {proc.identity for proc in marked_processes(serving)} if section.setup else set()
     brought = _ignored(place)

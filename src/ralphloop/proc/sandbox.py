@@ -48,6 +48,7 @@ _NEVER_WRITTEN = (
     ".ssh .gnupg .aws .config/ralph .config/autostart .config/systemd .config/git"
     " .local/state/ralph"
 ).split()
+_GIT = ".git"
 _MOST_REFUSED = 5
 _LOOKED_AT = 256 * 1024
 
@@ -136,6 +137,12 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
     def writable(self) -> list[str]:
         """The places that may be written."""
         return [path for path, place in self.places.items() if place is Place.WRITE]
+
+    @property
+    def writes_git(self) -> bool:
+        """Whether any of git's own directory may be written."""
+        places = (PurePosixPath(at).parts for at, it in self.places.items() if it is Place.WRITE)
+        return any(_GIT in parts for parts in places)
 
     def may_write(self, path: str) -> bool:
         for place in (path, *map(str, PurePosixPath(path).parents)):
@@ -229,11 +236,15 @@ def _paths_in(line: str, box: Box) -> list[str]:
     return [place + (inside[0] if inside else "")]
 
 
-def in_words(refused: Sequence[str]) -> list[str]:
-    """What was refused, each line that would allow it once; some things nobody should allow."""
+def in_words(refused: Sequence[str], box: Box | None = None) -> list[str]:
+    """What was refused, each line that would allow it once; some things nobody should allow.
+
+    `box` is the one that refused it: where git's directory may be written, the rest of it may not.
+    """
     by_advice = dict[str, list[str]]()
     for path in refused:
-        by_advice.setdefault(_what_allows(path), []).append(path)
+        is_settled = box is not None and box.writes_git and _GIT in PurePosixPath(path).parts
+        by_advice.setdefault("" if is_settled else _what_allows(path), []).append(path)
     said = []
     for advice, paths in by_advice.items():
         if advice:
@@ -247,7 +258,7 @@ def in_words(refused: Sequence[str]) -> list[str]:
 def _what_allows(path: str) -> str:
     """The line that would let a path be written; empty where nobody should."""
     directory = PurePosixPath(path).parent
-    if ".git" in PurePosixPath(path).parts:
+    if _GIT in PurePosixPath(path).parts:
         return 'to let it use git: [sandbox] git = "guarded"'
     if path.startswith(_SYSTEM) or _is_never_to_be_written(directory):
         return ""

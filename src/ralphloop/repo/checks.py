@@ -239,7 +239,9 @@ def _result(check: Check, ended: CommandEnd, how: Reporting, took_s: float) -> C
         deselected = counts.deselected if counts else None
         counts = msgspec.structs.replace(report.counts, deselected=deselected)
     if check.box is not None and status is CheckStatus.FAILED:
-        text = "\n".join([text.rstrip(), *in_words(refused_paths(text, check.box)), ""]).lstrip()
+        text = "\n".join(
+            [text.rstrip(), *in_words(refused_paths(text, check.box), check.box), ""]
+        ).lstrip()
     # Cut generously first: redaction may change the length, and must see whole secrets.
     tail = redact(text[-4 * MAX_TAIL :], secrets)
     if len(tail) > MAX_TAIL:
