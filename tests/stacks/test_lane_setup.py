@@ -39,6 +39,16 @@ def test_an_environment_of_the_checkout_is_made_anew(tmp_path: Path) -> None:
     )
 
 
+def test_an_environment_that_leads_to_the_checkout_is_not_copied(tmp_path: Path) -> None:
+    """Flit, Poetry and Hatch name their file after the project; others name other places."""
+    environment(tmp_path, editable=False)
+    packages = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
+    (packages / "other.pth").write_text("/opt/other\nimport site\n")
+    assert lane_recipe(tmp_path).copy == (".venv",)
+    (packages / "shop.pth").write_text(f"{tmp_path}/src\n")
+    assert lane_recipe(tmp_path).copy == ()
+
+
 def test_a_group_of_dependencies_is_installed_for_the_tests(tmp_path: Path) -> None:
     """The one with the runner, each by its name: an older pip knows no groups."""
     environment(tmp_path, editable=True)

@@ -67,9 +67,22 @@ def lane_recipe(root: Path, ignored: Collection[str] = ()) -> LaneRecipe:
 
 def _installs_project(environment: Path) -> bool:
     """Whether something in it is installed from a directory, as `pip install -e .` does."""
-    packages = environment.glob("lib/python*/site-packages")
     marks = ("__editable__*", "_*_editable*.pth", "*.egg-link", "easy-install.pth", "_editable_*")
-    return any(any(place.glob(mark)) for place in packages for mark in marks)
+    for place in environment.glob("lib/python*/site-packages"):
+        if any(any(place.glob(mark)) for mark in marks):
+            return True
+        # Most tools name the file after the project, and write where it stands into it.
+        if any(_leads_into(path, environment.parent) for path in place.glob("*.pth")):
+            return True
+    return False
+
+
+def _leads_into(path: Path, root: Path) -> bool:
+    """Whether a line of a file of paths is the project, or lies in it."""
+    with suppress(OSError, ValueError):
+        lines = read_regular(path, most=_MOST_BYTES).decode().splitlines()
+        return any(Path(line).is_relative_to(root) for line in lines if line.startswith("/"))
+    return False
 
 
 def _install(root: Path) -> tuple[str, ...]:
