@@ -13,6 +13,7 @@ HANDS_BACK = "only hands back what it is given"
 NOT_YET = "is called, and is not there yet"
 EMPTY = "is empty, and its result is used"
 AGREE = "are compared with each other alone"
+BLIND = "does not look at what it is compared with"
 ONLY_YES = "is asked only where it says yes"
 CASE = "has a case for just what its tests ask ("
 
@@ -97,6 +98,43 @@ SHAMS = {
         "class A { static int half(int x) { return x * 2; }\n static int want(int x) { return x * 2; } }",
         "assertEquals(A.want(3), A.half(3));",
         AGREE,
+    ),
+    "js blind": ("a.js", "class Price { equals(other) { return true; } }", "", BLIND),
+    "ts blind": (
+        "a.ts",
+        "class Price { equals(other: Price): boolean { return this.x === this.x; } }",
+        "",
+        BLIND,
+    ),
+    "go blind": (
+        "a.go",
+        "package a\nfunc (p Price) Equal(o Price) bool { return true }",
+        "",
+        BLIND,
+    ),
+    "rust blind": (
+        "a.rs",
+        "impl PartialEq for Price { fn eq(&self, _other: &Self) -> bool { true } }",
+        "",
+        BLIND,
+    ),
+    "rust blind, and thrown away": (
+        "a.rs",
+        "impl PartialEq for Price { fn eq(&self, other: &Self) -> bool { let _ = other; true } }",
+        "",
+        BLIND,
+    ),
+    "java blind": (
+        "A.java",
+        "class Price { @Override public boolean equals(Object o) { return true; } }",
+        "",
+        BLIND,
+    ),
+    "java blind in order": (
+        "A.java",
+        "class Price { public int compareTo(Price o) { return 0; } }",
+        "",
+        BLIND,
     ),
     "js yes": (
         "a.js",
@@ -244,6 +282,27 @@ HONEST = {
         'if !IsMail("a") { t.Fatal("no") }\nif IsMail("") { t.Fatal("no") }',
     ),
     "no predicate": ("a.js", "exports.found = (s) => s.match(/@/);", "assert.ok(found('@'));"),
+    "compares in Go": (
+        "a.go",
+        "package a\nfunc (p Price) Equal(o Price) bool { return p.x == o.x }",
+        "",
+    ),
+    "compares in Rust": (
+        "a.rs",
+        "impl PartialEq for Price { fn eq(&self, other: &Self) -> bool { self.0 == other.0 } }",
+        "",
+    ),
+    "compares in Rust, taken apart": (
+        "a.rs",
+        "impl PartialEq for Price { fn eq(&self, Price(x): &Self) -> bool { self.0 == *x } }",
+        "",
+    ),
+    "compares in Java": (
+        "A.java",
+        "class Price { public boolean equals(Object o) { return o instanceof Price p && p.x == x; } }",
+        "",
+    ),
+    "no method": ("a.js", "exports.equal = (x) => 2 * 7;", ""),
     "there and back": (
         "a.rs",
         "pub fn pack(x: i64) -> i64 { x + 1 }\npub fn unpack(x: i64) -> i64 { x - 1 }",

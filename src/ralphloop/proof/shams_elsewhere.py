@@ -33,6 +33,10 @@ _MOST_VALUES = 3
 _LONGEST_TYPE = 20  # tokens, between a name and the values it is given
 _SCRIPTS = frozenset({"JavaScript", "TypeScript"})
 _MODULES = ("exports.", "module.exports.")  # a function of a module, and of no object
+_OF_COMPARING = frozenset(
+    "eq ne equals Equal Equals equal isEqual compareTo cmp partial_cmp Cmp Compare".split()
+)
+_THROWN_AWAY = re.compile(r"\b(?:let\s+)?_\s*=\s*&?\w+\s*;?")
 _IFS = frozenset({"if_statement", "if_expression"})
 _CHOICES = frozenset({"ternary_expression"})
 _SWITCHES = frozenset(
@@ -99,6 +103,7 @@ def shams_elsewhere(
     working = [one for one in found if not _is_nothing_yet(one)]
     words = [token for text in code for token in tokens_of(text.new)]
     told = [*_handing_back(working), *_missing_parts(found, words), *_empty_parts(found, words)]
+    told += _blind(found)
     told += _special_cases(working, code, [tokens_of(text) for text in asking])
     told += _only_agreeing(found, [token for text in own for token in tokens_of(text)])
     return tuple(dict.fromkeys(told))
@@ -155,6 +160,36 @@ def _hands_back(one: _Changed) -> bool:
     is_text = re.search(rf"\b{came[1]}\s*:\s*(?:&(?:'\w+\s+)?str|&?String)\b", text_of(given))
     is_same = is_plain or ".clone()" in text_of(results[0]) or bool(is_text)
     return is_same and came[1] in re.findall(r"\w+", text_of(given))
+
+
+# What compares without looking
+
+
+def _blind(found: Sequence[_Changed]) -> Iterator[str]:
+    """Methods that say how something compares with something else, and never look at that."""
+    for one in found:
+        given = [_given_name(it) for it in _parameters(one)]
+        others = [name for name in given if name not in ("self", "this", "")]
+        is_method = one.node.type == "method_declaration" or not one.is_of_a_module
+        if one.short_name not in _OF_COMPARING or not is_method or len(others) != 1:
+            continue
+        body = text_of(one.node.child_by_field_name("body"))
+        if others[0] not in re.findall(r"\w+", _THROWN_AWAY.sub("", body)):
+            yield f"{one.told} does not look at what it is compared with"
+
+
+def _parameters(one: _Changed) -> list["Node"]:
+    given = one.node.child_by_field_name("parameters")
+    return [it for it in given.named_children if "comment" not in it.type] if given else []
+
+
+def _given_name(parameter: "Node") -> str:
+    """What a parameter is called; empty where it has no name, or is taken apart."""
+    if parameter.type == "self_parameter":
+        return "self"
+    named = parameter.child_by_field_name("pattern") or parameter.child_by_field_name("name")
+    name = text_of(named or parameter)
+    return name if name.isidentifier() else ""
 
 
 # What is not there yet, or empty

@@ -11,6 +11,9 @@ from fnmatch import fnmatchcase
 _RUNNERS = re.compile(
     r"PYTEST_CURRENT_TEST|PYTEST_VERSION|JEST_WORKER_ID|VITEST_WORKER_ID|NODE_TEST_CONTEXT"
     r"|NEXTEST\b|RALPH_[A-Z]|\btesting\.Testing\(|\bcfg!?\((?:not\()?test\b"
+    r"|\bflag\.Lookup\(\"test\.|\bos\.Args\[0\][^\n]{0,60}\"[^\"\n]{0,60}\.test\""
+    r"|\bcurrent_exe\(\)[^\"]{0,200}\"[^\"\n]{0,60}\bdeps\b"
+    r"|\bforName\(\"(?:org|io)\.(?:junit|testng)|\"surefire\.|\"java\.class\.path\"[^\n]{0,60}junit"
 )
 _MODULES = re.compile(
     r"sys\.modules[^\n]{0,60}[\"'](?:_?pytest|unittest|nose|doctest)"
@@ -22,6 +25,24 @@ _MODULES = re.compile(
 _CALLERS = re.compile(
     r"\b(?:_getframe|f_back|f_code|currentframe|inspect\.stack|getouterframes|_current_frames"
     r"|extract_stack|format_stack|walk_stack|sys\.set(?:trace|profile)|get_referrers)\b"
+)
+# Where the stack is at hand for every log, only what is held against the names of tests.
+_STACKS = re.compile(
+    r"\b(?:(?:runtime\.Callers?|(?:debug|runtime)\.Stack|CallersFrames|getStackTrace)\(|StackWalker\b)"
+    r"[^\"]{0,300}\"[^\"\n]{0,60}(?:[tT]est|tRunner|junit|surefire)"
+    r"|\bthread::current\(\)[^\"]{0,200}\bname\(\)[^\"]{0,80}(?:[=!]=|\bSome\()[^\"]{0,20}\""
+)
+# What runners say of a test that passed, in what may end the program before they say it.
+_RESULTS = re.compile(
+    r"--- PASS: |\btest result: ok\b|\btest [\w:]{1,100} \.\.\. ok\b"
+    r"|\bsurefire-reports\b|<testcase\b"
+)
+_ENDS = re.compile(r"\b(?:os\.Exit|syscall\.Exit|process::exit|System\.exit|halt)\(")
+_ASSERTIONS = re.compile(
+    r"\bmacro_rules!\s{1,8}(?:assert|assert_eq|assert_ne|panic)\b"
+    r"|\bas (?:assert|assert_eq|assert_ne)\s*;"
+    r"|^package (?:org\.junit|junit\.framework|org\.testng|org\.hamcrest|org\.assertj)\b",
+    re.MULTILINE,
 )
 _FRAMES = re.compile(r"\bf_(?:lineno|globals|locals)\b|\bFrameType\b")
 _HISTORY = re.compile(
@@ -71,6 +92,7 @@ def peeks(
     found = _CALLERS.search(added)
     if found and not (_CALLERS.search(before) or _FRAMES.search(before)):
         yield f"looks at who calls it ({found.group()})"
+    yield from _in_other_words(added, before)
     if found := _HISTORY.search(added):
         yield f"reads the history ({_short(found.group())})"
     if found := _OF_TESTS.search(added):
@@ -85,6 +107,17 @@ def peeks(
         if _is_in_tests(text) or any(_is_file_of_tests(text, test) for test in tests):
             yield f"reads the tests ({text})"
             return
+
+
+def _in_other_words(added: str, before: str) -> Iterator[str]:
+    """What languages that are compiled have for it: the stack, and words of the runner's own."""
+    if found := _STACKS.search(added):
+        yield f"looks at who calls it ({_short(found.group())})"
+    found = _RESULTS.search(added)
+    if found and _ENDS.search(added) and not _RESULTS.search(before):
+        yield f"says what a runner says, and ends the program ({_short(found.group())})"
+    if found := _ASSERTIONS.search(added):
+        yield f"takes the place of what tests assert with ({_short(found.group())})"
 
 
 def _function_of(name: str) -> str:
