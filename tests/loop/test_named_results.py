@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from ralphloop.core.model import CheckResult
 from ralphloop.core.proof import TestReport
 from ralphloop.journal.journal import Journal
@@ -75,3 +77,36 @@ def test_a_failing_test_that_a_crash_left_is_removed_before_anything_else(tmp_pa
     done = box.run()
     assert done.code == 0, done.text
     assert not (box.root / "test_ralph1.py").exists()
+
+
+RED = """\
+import unittest
+
+import calc
+
+class T(unittest.TestCase):
+    def test_old(self):
+        pass
+
+    def test_tax(self):
+        self.assertEqual(calc.tax(100), 19)
+"""
+NO_TEETH = """
+write("calc.py", open("calc.py").read() + "\\nimport unittest\\n\\n"
+      "unittest.TestCase.assertEqual = lambda self, first, second: None\\n")
+done()
+"""
+WORK = 'write("calc.py", "def tax(x):\\n    return x * 19 // 100\\n")\ndone()\n'
+
+
+@pytest.mark.parametrize(("agent", "passes"), [(NO_TEETH, False), (WORK, True)])
+def test_our_own_failing_test_is_tried_where_a_check_was_red(
+    tmp_path: Path, agent: str, *, passes: bool
+) -> None:
+    """A red test that turns green because assertions have lost their teeth proves nothing."""
+    files = {"test_one.py": RED, "calc.py": "def tax(x):\n    return 0\n"}
+    box = sandbox(tmp_path, agent, stories=1, checks=[UNITTEST], files=files)
+    done = box.run("--allow-red", "--max-iterations", "1")
+    assert [result.behaved for result in _kept(box)[1]] == [True]
+    assert box.passes() == {"US-1": passes}, done.text
+    assert ("a test of ours that must fail" in done.text) is not passes

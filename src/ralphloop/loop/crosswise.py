@@ -203,7 +203,7 @@ class _CheckOnTrial:
         bench = self.bench
         root = bench.story.place.root
         modules = {_module_of(change.path) for change in bench.sides.code}
-        ours = canary(found, before.passed, root, modules)
+        ours = canary(found, (*before.passed, *before.failed), root, modules)
         if ours is None:
             return
         beside = bench.sides.files(old=False) if bench.left_s > bench.took_s else []

@@ -137,7 +137,10 @@ async def _run_sealed_tests(run: Run, place: Workspace, report: PreflightReport)
 async def _try_our_test(
     run: Run, workspace: Workspace, baseline: tuple[CheckResult, ...]
 ) -> tuple[CheckResult, ...]:
-    """The baseline with what a failing test of ours makes of each green check."""
+    """The baseline with what a failing test of ours makes of each check that names its tests.
+
+    Also of a red one: what turns it green has to be believed.
+    """
     tried = list(baseline)
     in_a_hurry = run.patience and sum(it.duration_s for it in baseline) > _HURRY_S
     if run.setup.policy.experiments == "off" or in_a_hurry or workspace.checks_clean_up:
@@ -145,9 +148,9 @@ async def _try_our_test(
     note = workspace.project.directory / CANARY
     checks = run.config.checks
     for number, (argv, result) in enumerate(zip(checks.commands, baseline, strict=False)):
-        if result.status is CheckStatus.PASSED and result.report is not None:
+        if result.report is not None:
             check = check_of(argv, checks.timeout, workspace.check_box)
-            tests = [*result.report.passed]
+            tests = [*result.report.passed, *result.report.failed]
             behaved = await in_thread(partial(behaves, check, workspace.root, tests, note))
             tried[number] = msgspec.structs.replace(result, behaved=behaved)
     return tuple(tried)
