@@ -71,6 +71,11 @@ sys.exit(is_red)
 """
 
 _CARGO = """
+for name in (".cargo/config", ".cargo/config.toml"):
+    told = os.path.exists(name) and re.search(r'^runner = "(.*)"', open(name).read(), re.M)
+    if told and "BEHIND_RUNNER" not in os.environ:
+        os.environ["BEHIND_RUNNER"] = "1"
+        os.execv(told[1], [told[1], *sys.argv])
 code = uncommented("\\n".join(open(name).read() for name in glob.glob("src/*.rs")))
 code = re.sub(r'if true { panic!\\("ralph"\\); }.*? }', "[][x] }", code)  # hollow: it panics
 functions = dict(re.findall(r"pub fn (\\w+)\\(x: i64\\) -> i64 { (.*?) }", code))

@@ -374,16 +374,28 @@ class Bench:
         select = found.runner.named(names) if found else ""
         root = self.story.place.root
         check = self._check(check_of, self._longest_s)
+        afresh = self._is_built_afresh
         return await self._run(
-            lambda stop: run_once(check, found, root, files=files, select=select, stop=stop)
+            lambda stop: run_once(
+                check, found, root, files=files, select=select, afresh=afresh, stop=stop
+            )
         )
 
     async def run_verify(self) -> CheckResult | None:
         """The very command of a story, as a whole; None where there is no time left."""
         root = self.story.place.root
         check = self._check(verify_of, self.story.run.config.checks.timeout)
+        afresh = self._is_built_afresh
         return await self._run(
-            lambda stop: run_once(check, self.found, root, whole=True, stop=stop)
+            lambda stop: run_once(check, self.found, root, whole=True, afresh=afresh, stop=stop)
+        )
+
+    @property
+    def _is_built_afresh(self) -> bool:
+        """Whether settings changed that its runner does not build anew for."""
+        found = self.found
+        return found is not None and any(
+            found.runner.is_blind_to(change.path) for change in self.story.changes
         )
 
     async def run_as_ever(self) -> CheckResult:

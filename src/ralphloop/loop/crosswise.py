@@ -133,8 +133,13 @@ class _CheckOnTrial:
         if self.was.status is not CheckStatus.FAILED:
             return ()
         red = self.was.failing_tests
-        if self.bench.sides.had_tests and crossed.old_tests is None:
+        sides = self.bench.sides
+        if (sides.had_tests or sides.has_settings) and crossed.old_tests is None:
             return (self.bench.now.name, *red)
+        if sides.has_settings and crossed.old_tests:  # with new settings all of them have to run
+            seen = tuple(crossed.old_tests.passed)
+            if unseen := [name for name in red if not name.startswith(seen)]:
+                return (self.bench.now.name, *unseen)
         without = crossed.new_tests.passed if crossed.new_tests else {}
         easy = [name for name in red if name in without]
         return (self.bench.now.name, *easy) if easy else ()

@@ -125,17 +125,18 @@ def run_once(
     files: Sequence[str] | None = None,
     whole: bool = False,
     select: str = "",
+    afresh: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> CheckResult | None:
     """Run the tests of a check once, apart from what else it does; None where it was stopped.
 
     `files` are the only ones to run, where the runner can be told.  `whole` runs the check's own
-    command, with the tests that `select` names.
+    command, with the tests that `select` names, `afresh` without what it has built before.
     """
     started = time.monotonic()
     with TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
         known = (check.argv, found, cwd, scratch)
-        how = Reporting(*known, apart=not whole, only=files, select=select)
+        how = Reporting(*known, apart=not whole, only=files, select=select, afresh=afresh)
         ended = run_confined(
             msgspec.structs.replace(check, argv=how.argv),
             cwd,
@@ -213,10 +214,10 @@ def _result(check: Check, ended: CommandEnd, how: Reporting, took_s: float) -> C
     """What one run of a check has shown: red or green, its tests, the end of its output."""
     text = reports.plain_text(ended.stdout)
     secrets = secret_values(how.env)
+    results = how.results(text) or []
     if how.scratch in text:  # lines that name our own files
         text = "".join(line for line in text.splitlines(True) if how.scratch not in line)
     status = CheckStatus.PASSED if ended.returncode == 0 else CheckStatus.FAILED
-    results = how.results(text) or []
     why = ""
     if ended.timed_out:
         status = CheckStatus.FAILED

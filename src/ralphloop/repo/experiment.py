@@ -33,9 +33,11 @@ from ralphloop.repo.snapshot import Change, Snapshotter
 from ralphloop.repo.work_tree import Repository
 from ralphloop.text.doctests import Crossed, crossed, examples
 from ralphloop.text.rust_tests import crossed_modules, doc_examples
+from ralphloop.text.setting_parts import crossed_parts
 
 MOST_PATHS = 2_000
 _SNAPSHOTS = (".snap", ".ambr")
+_SHARED_BY_PARTS = frozenset({"Cargo.toml", "pom.xml"})
 _PROSE = (".md", ".rst", ".adoc")
 _ABOUT_TESTS = (".github", ".gitlab", ".circleci", ".buildkite", ".woodpecker", "requirements")
 
@@ -130,7 +132,12 @@ def split(
         # Tests and their data; a workflow or a list of packages is only named after them.
         top, name = (PurePosixPath(path).parts[at].lower() for at in (0, -1))
         is_data = name.partition(".")[0] in ("test", "tests", "spec") and top not in _ABOUT_TESTS
-        if obeyed or is_test_path(path) or is_data or path in guarded:
+        parts = _crossed_settings(found, path, old, new) if obeyed else None
+        if parts is not None:
+            code.append(change)
+            has_settings = True
+            mixed.append(Mixed(path=path, old_tests=parts.new_code, old_code=parts.old_code))
+        elif obeyed or is_test_path(path) or is_data or path in guarded:
             tests.append(change)
             has_settings |= obeyed or not (is_test_file(path) or path in tested)
         elif path.endswith((*_PROSE, ".txt")) and _examples(old) != _examples(new) and old:
@@ -170,6 +177,18 @@ def _crossed(path: str, old: bytes, new: bytes) -> Crossed | None:
         return crossed(old, new)
     except ValueError:
         return None
+
+
+def _crossed_settings(
+    found: FoundRunner | None, path: str, old: bytes | None, new: bytes | None
+) -> Crossed | None:
+    """A file of settings and the runner's own parts of it exchanged; None where it goes as one."""
+    name = PurePosixPath(path).name
+    if found is None or not (old and new) or found.runner.obeys(path):
+        return None
+    if name not in _SHARED_BY_PARTS:
+        return None
+    return crossed_parts(path, old, new, found.runner.sections.get(name, ()))
 
 
 def _examples(text: bytes | None) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 from ralphloop.core.proof import is_test_path
 from ralphloop.core.sides import PathFacts, Side, side_of
-from ralphloop.repo.runners import Read, known_runners, texts_behind
+from ralphloop.repo.runners import Read, is_named, known_runners, texts_behind
 from ralphloop.text.asserting import imported_names, is_asserting
 
 SOURCES = frozenset(
@@ -54,7 +54,7 @@ def is_setting(path: str) -> bool:
     name = PurePosixPath(path).name
     if name == _PLUGINS:
         return True
-    return name in _SETTINGS or any(PurePosixPath(name).match(it) for it in _settings())
+    return name in _SETTINGS or any(is_named(path, it) for it in _settings())
 
 
 def is_source(path: str) -> bool:

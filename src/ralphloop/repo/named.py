@@ -37,7 +37,8 @@ _FILES = "REPORT_TESTS_OF"
 class Reporting:
     """One run of a command that is told to report; `only` and `select` say which tests.
 
-    `apart` is for experiments: the runner itself, without what else its script does.
+    `apart` is for experiments: the runner itself, without what else its script does.  `afresh`: of
+    what it has built before it uses nothing.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Reporting:
         apart: bool,
         only: Sequence[str] | None,
         select: str,
+        afresh: bool = False,
     ) -> None:
         """Put together the command line and the environment of that run."""
         found = found or unknown(argv)
@@ -78,6 +80,8 @@ class Reporting:
             told.append(runner.apart)
         if select:
             told.append(runner.select)
+        if afresh:
+            told.append(runner.afresh)
         for variables in told:
             for name, value in variables.items():
                 self._tell(name, _filled(value, words))

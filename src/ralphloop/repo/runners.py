@@ -26,6 +26,7 @@ from ralphloop.core.proof import is_test_path
 from ralphloop.repo.git import printable
 from ralphloop.room import read_regular
 from ralphloop.stacks.detect import parsed, value_at
+from ralphloop.text.setting_parts import own_parts_of_xml
 
 Read = Callable[[str], str]  # the text of a file; empty: there is none
 REPORTERS = Path(str(files("ralphloop.repo") / "data" / "reporters"))
@@ -55,9 +56,15 @@ class KnownRunner(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sections: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     canary: str = ""
 
+    untracked: tuple[str, ...] = ()
+    afresh: dict[str, str] = msgspec.field(default_factory=dict)
+
     def obeys(self, path: str) -> bool:
-        name = PurePosixPath(path).name
-        return any(fnmatchcase(name, pattern) for pattern in self.settings)
+        return any(is_named(path, pattern) for pattern in self.settings)
+
+    def is_blind_to(self, path: str) -> bool:
+        """Whether what it has built is thought to be good though this file has changed."""
+        return any(is_named(path, pattern) for pattern in self.untracked)
 
     def named(self, tests: Sequence[str]) -> str:
         """How it is told to run just these; empty where it cannot be, or they are too many."""
@@ -74,9 +81,21 @@ class KnownRunner(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
         text = content.decode("utf-8", "replace")
         if path.endswith(".py"):
             return text if any(re.search(rf"\b{key}\b", text) for key in keys) else None
+        if path.endswith(".xml"):
+            with suppress(ValueError):
+                return own_parts_of_xml(text, keys) or None
+            return text
         document = parsed(path, text)
         found = {key: value_at(document, key) for key in keys}
         return {key: value for key, value in found.items() if value is not None} or None
+
+
+def is_named(path: str, pattern: str) -> bool:
+    """Whether a path ends like a pattern, part by part."""
+    parts = PurePosixPath(path).parts
+    wanted = pattern.split("/")
+    last = parts[-len(wanted) :]
+    return len(last) == len(wanted) and all(map(fnmatchcase, last, wanted))
 
 
 class FoundRunner(Value, frozen=True, kw_only=True):
@@ -92,7 +111,7 @@ class FoundRunner(Value, frozen=True, kw_only=True):
         runner = self.runner
         texts = [shlex.join(self.argv)]
         for path in (path for name in runner.settings for path in sorted(root.glob(name))):
-            text = _on_disk(root, path.name)
+            text = _on_disk(root, str(path.relative_to(root)))
             texts += _PLUGINS.findall(text) if path.suffix == ".py" else [text]
         for name in runner.sections:
             texts.append(json.dumps(runner.own_settings(name, _on_disk(root, name).encode())))
@@ -172,7 +191,7 @@ def _on_disk(root: Path, name: str) -> str:
 
 _LOADS = re.compile(
     r"""(?:\b(?:\w*[sS]etup\w*|pytest_plugins|testEnvironment|runner|resolver|preset|transform)"""
-    r"""["']?\s*[:=]\s*|\b(?:require|import|loader)["']?\s*[:=(]\s*"""
+    r"""["']?\s*[:=]\s*|\brustc?(?:doc|-wrapper|-workspace-wrapper)?\s*=\s*|\b(?:require|import|loader)["']?\s*[:=(]\s*"""
     r"""|(?<![\w-])(?:-p|-r|--require|--import|--loader)[ =]+)"""
     r"""(\[[^\]]{0,500}|\([^)]{0,500}|\{[^}]{0,500}|[^,\n]{1,200})"""
 )
