@@ -18,7 +18,7 @@ from ralphloop.core.own_work import PathChange, PathEntry
 from ralphloop.core.proof import TestReport, is_test_path
 from ralphloop.core.sides import Side
 from ralphloop.loop.exchanging import Impossible, OldSide, Stopped, StoryOnTrial
-from ralphloop.loop.whose import at_first_start, judge_of, place_changes, text_in
+from ralphloop.loop.whose import at_first_start, helpers_of_tests, judge_of, place_changes, text_in
 from ralphloop.loop.workspace import CLEANED_UP
 from ralphloop.proc.threads import in_thread
 from ralphloop.proof.answers import literals_of
@@ -487,7 +487,9 @@ def _sides(
         scripts = {f"{prefix}{path}" for path in found.scripts}
     contents = story.place.measure.sides(story.changes)
     placed = place_changes(story.place.measure, story.start.tree, prefix, judge, story.changes)
+    trees = (story.start.tree, story.end.tree)
     scripts |= loads
+    scripts |= helpers_of_tests(story.place.measure, trees, prefix, story.changes, contents)
     sides = split(story.changes, contents, found, scripts, prefix, placed, tested)
     code = tuple(it for it in sides.code if not story.is_made_by_checks(it.path))
     loaded = tuple(it.path for it in sides.tests if it.path in loads and it.before)

@@ -6,14 +6,18 @@ persons changed since: an agent that made the judge of another story easier gain
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from pathlib import PurePosixPath
 
 from ralphloop.core.own_work import PathChange, PathEntry
 from ralphloop.core.sides import Side
 from ralphloop.loop.run import Run
 from ralphloop.repo.git import ANYHOW
-from ralphloop.repo.judges import Judge, place_of
+from ralphloop.repo.judges import Judge, crates_asked_for, place_of
 from ralphloop.repo.snapshot import Change, Snapshotter
+from ralphloop.text.asserting import is_asserting_go, is_asserting_rust
 
+_MANIFEST = "Cargo.toml"
+_MOST_MANIFESTS = 40
 _LARGEST_SCRIPT = 256 * 1024
 _MOST_LISTED = 100_000
 _LOOKED_BACK = 500  # iterations
@@ -54,6 +58,44 @@ def place_changes(
         )
         for change in changes
     }
+
+
+def helpers_of_tests(
+    measure: Snapshotter,
+    trees: Sequence[str],
+    prefix: str,
+    changes: Sequence[Change],
+    contents: Mapping[str, bytes],
+) -> frozenset[str]:
+    """Changed files of Go and Rust that assert for tests and belong to no product, by their text.
+
+    What a file was says so, of a new one what it is.  In Rust it is of a crate that is asked for as
+    a dev-dependency.
+    """
+
+    def text_of(change: Change) -> str:
+        return contents.get(change.before or change.after or "", b"").decode("utf-8", "replace")
+
+    of_go = [it for it in changes if it.path.endswith(".go") and is_asserting_go(text_of(it))]
+    of_rust = [it for it in changes if it.path.endswith(".rs") and is_asserting_rust(text_of(it))]
+    crates = _crates_of_tests(measure, trees, prefix) if of_rust else ()
+    of_rust = [it for it in of_rust if it.path.startswith(crates)] if crates else []
+    return frozenset(it.path for it in (*of_go, *of_rust))
+
+
+def _crates_of_tests(measure: Snapshotter, trees: Sequence[str], prefix: str) -> tuple[str, ...]:
+    """The directories of crates that some manifest asks for as a dev-dependency, and none else."""
+    for_tests = set[str]()
+    for_product = set[str]()
+    for tree in trees:
+        names = measure.git().names("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
+        inside = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+        manifests = [it for it in inside if PurePosixPath(it).name == _MANIFEST][:_MOST_MANIFESTS]
+        for manifest in manifests:
+            crates = crates_asked_for(manifest, text_in(measure, tree, prefix, manifest))
+            for_tests |= crates.for_tests
+            for_product |= crates.for_product
+    return tuple(f"{prefix}{it}/" for it in for_tests - for_product)
 
 
 def at_first_start(

@@ -10,13 +10,15 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from ralphloop.core.proof import is_test_path
 from ralphloop.core.sides import PathFacts, Side, side_of
 from ralphloop.repo.runners import Read, is_named, known_runners, texts_behind
+from ralphloop.stacks.detect import parsed, value_at
 from ralphloop.text.asserting import imported_names, is_asserting
 
 SOURCES = frozenset(
@@ -223,6 +225,30 @@ def _asserts_for_tests(path: str, judge: Judge, naming: Naming) -> bool:
     users = [one for one in naming(module) if one != path and one.endswith(".py")]
     importing = [one for one in users if module in imported_names(judge.text_of(one))]
     return bool(importing) and all(is_judging(one) for one in importing)
+
+
+class AskedCrates(NamedTuple):
+    """Directories of crates in the project that a manifest asks for."""
+
+    for_tests: frozenset[str]
+    for_product: frozenset[str]
+
+
+def crates_asked_for(manifest: str, text: str) -> AskedCrates:
+    """What a `Cargo.toml` asks for by a path, from the project's root."""
+    document = parsed(manifest, text)
+    home = PurePosixPath(manifest).parent
+
+    def paths(*keys: str) -> frozenset[str]:
+        tables = [table for key in keys if isinstance(table := value_at(document, key), Mapping)]
+        asked = [it for table in tables for it in table.values() if isinstance(it, Mapping)]
+        named = [str(it["path"]) for it in asked if isinstance(it.get("path"), str)]
+        return frozenset(os.path.normpath(home / name) for name in named)
+
+    return AskedCrates(
+        for_tests=paths("dev-dependencies"),
+        for_product=paths("dependencies", "build-dependencies"),
+    )
 
 
 def _stands_in(path: str, judge: Judge, naming: Naming) -> bool:

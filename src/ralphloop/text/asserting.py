@@ -1,6 +1,7 @@
-"""Modules of Python that are there to assert, told by their text."""
+"""Files of Python, Go and Rust that are there to assert, told by their text."""
 
 import ast
+import re
 
 _FAILING = frozenset({"fail", "skip", "raises", "AssertionError"})
 
@@ -36,3 +37,25 @@ def _asserts(node: ast.AST) -> bool:
         return True
     name = getattr(node, "attr", getattr(node, "id", ""))
     return name in _FAILING or name.startswith("assert")
+
+
+_OF_GO = re.compile(r"^func\b", re.MULTILINE)
+_GIVEN_A_TEST = re.compile(r"\btesting\.(?:T|TB|B|F)\b")
+_OF_RUST = re.compile(
+    r"^[ \t]*(?:pub(?:\([^)\n]{0,40}\))?[ \t]+)?fn\b|\bmacro_rules!", re.MULTILINE
+)
+_ASSERTING_RUST = re.compile(r"\b(?:assert|assert_eq|assert_ne|panic)!")
+
+
+def is_asserting_go(text: str) -> bool:
+    """Whether at least half of the functions of a file are given a test, to say what is wrong."""
+    heads = [part.partition("\n")[0] for part in _OF_GO.split(text)[1:]]
+    asserting = [head for head in heads if _GIVEN_A_TEST.search(head)]
+    return bool(asserting) and 2 * len(asserting) >= len(heads)
+
+
+def is_asserting_rust(text: str) -> bool:
+    """Whether at least half of the functions and macros of a file assert something."""
+    parts = _OF_RUST.split(text)[1:]
+    asserting = [part for part in parts if _ASSERTING_RUST.search(part)]
+    return bool(asserting) and 2 * len(asserting) >= len(parts)
