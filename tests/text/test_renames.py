@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.text.renames import renamed_files, renamed_names, stands_in, with_new_names
+from ralphloop.text.renames import (
+    RenamedFile,
+    renamed_files,
+    renamed_names,
+    stands_in,
+    with_new_modules,
+    with_new_names,
+)
 
 TEXT = "def total(prices):\n    return sum(prices)\n\n\ndef mean(prices):\n    return 1\n"
 
@@ -81,3 +88,21 @@ def test_a_piece_that_was_moved_is_known_by_its_lines() -> None:
     moved = "    def total(prices):\n\n        return sum(prices)\n"
     assert stands_in(moved, ["x = 1\n", TEXT])
     assert not stands_in(moved.replace("sum", "max"), [TEXT])
+
+
+def test_tests_of_rust_move_with_the_file_they_stand_in() -> None:
+    """By the path of their module, examples as well; those of others keep their names."""
+    files = [
+        RenamedFile("src/money.rs", "src/shop/cash.rs"),
+        RenamedFile("src/a/mod.rs", "src/b.rs"),
+    ]
+    moved = {
+        "src/lib.rs::money::tests::cents": "src/lib.rs::shop::cash::tests::cents",
+        "src/lib.rs::a::tests::one": "src/lib.rs::b::tests::one",
+        "calc (doc)::src/money.rs - money::cents": "calc (doc)::src/shop/cash.rs - shop::cash::cents",
+        "src/lib.rs::moneybox::tests::cents": "src/lib.rs::moneybox::tests::cents",
+        "tests/money.rs::cents": "tests/money.rs::cents",
+    }
+    assert {name: with_new_modules(name, files) for name in moved} == moved
+    other = [RenamedFile("build/money.rs", "build/cash.rs"), RenamedFile("src/a.py", "src/b.py")]
+    assert with_new_modules("src/lib.rs::money::a", other) == "src/lib.rs::money::a"

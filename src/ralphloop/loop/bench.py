@@ -24,14 +24,20 @@ from ralphloop.proc.threads import in_thread
 from ralphloop.proof.answers import literals_of
 from ralphloop.proof.trees import NoGrammar, hollowed
 from ralphloop.repo.checks import Check, check_of, run_checks, run_once, verify_of
-from ralphloop.repo.experiment import Sides, obstacle, split
+from ralphloop.repo.experiment import Sides, obstacle, split, with_renamed_tests
 from ralphloop.repo.judges import Judge, is_data, is_setting
 from ralphloop.repo.named import file_of
 from ralphloop.repo.runners import FoundRunner, find_runner, is_shared_setting, known_runners
 from ralphloop.repo.snapshot import Change
 from ralphloop.text.additions import only_adds
 from ralphloop.text.definitions import added_names, words_of
-from ralphloop.text.renames import RenamedFile, renamed_files, renamed_names, with_new_names
+from ralphloop.text.renames import (
+    RenamedFile,
+    renamed_files,
+    renamed_names,
+    with_new_modules,
+    with_new_names,
+)
 from ralphloop.text.stubs import with_stubs, words_of_stub
 
 _SHARE_OF_FILES = 0.7  # of the check's own time, where changed files can be run alone
@@ -124,16 +130,25 @@ class Bench:
 
     def renamed_code(self) -> dict[str, str]:
         """The code files that came with the story and are older ones under another name: whose."""
-        gone = [it for it in self.sides.code if it.before and not it.after]
-        came = [it for it in self.sides.code if it.after and not it.before]
-        if not gone or not came:
-            return {}
-        contents = self.story.place.measure.sides((*gone, *came))
-        files = renamed_files(
-            {it.path: _as_text(contents.get(it.before or "")) for it in gone},
-            {it.path: _as_text(contents.get(it.after or "")) for it in came},
-        )
-        return {one.came: one.gone for one in files}
+        contents = self.story.place.measure.sides(self.sides.code)
+        return {one.came: one.gone for one in _renamed(self.sides.code, contents)}
+
+    def as_named_now(self, before: CheckResult) -> CheckResult:
+        """What was known before the story, with tests by the names of the files they moved to."""
+        report = before.report
+        prefix = self.story.prefix
+        files = [
+            RenamedFile(gone.removeprefix(prefix), came.removeprefix(prefix))
+            for came, gone in self.renamed_code().items()
+            if came.endswith(".rs")
+        ]
+        if report is None or not files:
+            return before
+        named = {
+            kind: {with_new_modules(name, files): it for name, it in getattr(report, kind).items()}
+            for kind in TestReport.__struct_fields__
+        }
+        return msgspec.structs.replace(before, report=TestReport(**named))
 
     def _renaming_tests(self) -> dict[str, bytes]:
         """The old texts of tests that speak of code which has another name now, with that name."""
@@ -440,6 +455,13 @@ class Bench:
         return msgspec.structs.replace(result, report=msgspec.structs.replace(report, said=said))
 
 
+def _renamed(code: Sequence[Change], contents: Mapping[str, bytes]) -> list[RenamedFile]:
+    """The code files that came and are older ones, which went, under another name."""
+    gone = {it.path: _as_text(contents.get(it.before or "")) for it in code if not it.after}
+    came = {it.path: _as_text(contents.get(it.after or "")) for it in code if not it.before}
+    return renamed_files(gone, came) if gone and came else []
+
+
 def _names_of(path: str, old: bytes | None, new: bytes) -> frozenset[str]:
     """The names that a file defines only now."""
     before = old.decode("utf-8", "replace") if old is not None else None
@@ -491,6 +513,7 @@ def _sides(
     scripts |= loads
     scripts |= helpers_of_tests(story.place.measure, trees, prefix, story.changes, contents)
     sides = split(story.changes, contents, found, scripts, prefix, placed, tested)
+    sides = with_renamed_tests(sides, _renamed(sides.code, contents), contents)
     code = tuple(it for it in sides.code if not story.is_made_by_checks(it.path))
     loaded = tuple(it.path for it in sides.tests if it.path in loads and it.before)
     return msgspec.structs.replace(sides, code=code, loaded=loaded)

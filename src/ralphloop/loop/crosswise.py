@@ -46,7 +46,7 @@ async def try_check(bench: Bench, was: CheckResult) -> Trial:
     if not is_start_known:
         found = await _without_the_story(bench)
         if found is not None:
-            was = comparable(found, bench.now)
+            was = bench.as_named_now(comparable(found, bench.now))
             is_start_known = True
     trial = await _CheckOnTrial(bench, was, is_start_known=is_start_known).tried()
     return trial.joined(Trial(took_s=time.monotonic() - began))

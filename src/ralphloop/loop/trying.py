@@ -62,6 +62,7 @@ async def _join_parts(story: StoryOnTrial, evidence: Evidence) -> Trial:
     for argv, now in zip(run.session.baseline.checks, evidence.checks or (), strict=False):
         was = comparable(before.of(now.name), now)
         bench = Bench(story, argv, now, was.report)
+        was = bench.as_named_now(was)
         found = with_removals_asked_for(await try_check(bench, was), story.words)
         mutation = find_answers(bench)
         absence = absence_in(bench, was.report, found)

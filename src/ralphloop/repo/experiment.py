@@ -32,6 +32,7 @@ from ralphloop.repo.set_aside import keep_files, ref_name, write_files
 from ralphloop.repo.snapshot import Change, Snapshotter
 from ralphloop.repo.work_tree import Repository
 from ralphloop.text.doctests import Crossed, crossed, examples
+from ralphloop.text.renames import RenamedFile
 from ralphloop.text.rust_tests import crossed_modules, doc_examples
 from ralphloop.text.setting_parts import crossed_parts
 
@@ -161,6 +162,40 @@ def split(
         tests_in_code=any(_holds_tests(it, contents) for it in code),
         unknown=tuple(it for it in code if known.get(it.path) is Side.UNKNOWN),
         tested=tested,
+    )
+
+
+def with_renamed_tests(
+    sides: Sides, files: Iterable[RenamedFile], contents: Mapping[str, bytes]
+) -> Sides:
+    """The same, where files of Rust have another name and took their tests along.
+
+    With the new code the tests run as they stood in the file of the old name.
+    """
+    by_path = {it.path: it for it in sides.code}
+    known = set[str]()
+    mixed = list[Mixed]()
+    for pair in files:
+        gone = by_path[pair.gone]
+        came = by_path[pair.came]
+        old = contents.get(gone.before or "")
+        new = contents.get(came.after or "")
+        if not (pair.came.endswith(".rs") and old and new):
+            continue
+        try:
+            both = crossed_modules(old, new)
+        except ValueError:
+            continue
+        known |= {pair.gone, pair.came} if doc_examples(old) == doc_examples(new) else set()
+        if both is not None:
+            crossing = {"old_tests": both.new_code, "old_code": both.old_code}
+            mixed.append(Mixed(path=pair.came, **crossing))
+    rest = [it for it in sides.code if it.path not in known]
+    return msgspec.structs.replace(
+        sides,
+        mixed=(*sides.mixed, *mixed),
+        has_settings=sides.has_settings or bool(mixed),
+        tests_in_code=any(_holds_tests(it, contents) for it in rest),
     )
 
 

@@ -92,6 +92,28 @@ def renamed_files(gone: Mapping[str, str], came: Mapping[str, str]) -> list[Rena
     return pairs
 
 
+def with_new_modules(test: str, files: Iterable[RenamedFile]) -> str:
+    """The name of a test of Rust by the module it stands in now, where its file was renamed."""
+    binary, mark, inside = test.partition("::")
+    for pair in files:
+        gone = _module_of_rust(pair.gone)
+        came = _module_of_rust(pair.came)
+        example = f"{pair.gone} - {gone}"
+        if gone and came and inside.startswith(f"{gone}::"):
+            return f"{binary}{mark}{came}{inside.removeprefix(gone)}"
+        if gone and came and inside.startswith(example):
+            return f"{binary}{mark}{pair.came} - {came}{inside.removeprefix(example)}"
+    return test
+
+
+def _module_of_rust(path: str) -> str:
+    """What a file below `src` is called inside of its crate; empty where it is none."""
+    before, mark, inside = f"/{path}".rpartition("/src/")
+    if not (mark and inside.endswith(".rs")) or before.startswith("/tests/"):
+        return ""
+    return inside.removesuffix(".rs").removesuffix("/mod").replace("/", "::")
+
+
 def stands_in(piece: str, texts: Iterable[str]) -> bool:
     """Whether these lines stand together in one of the texts, however deep they are indented."""
     wanted = _plain_lines(piece)
