@@ -68,7 +68,7 @@ class WayToBranch(NamedTuple):
     words: tuple[str, ...] = ()  # for `git switch`
 
 
-class HeadMove(NamedTuple):
+class HeadLogLine(NamedTuple):
     """One line of HEAD's log."""
 
     before: str
@@ -226,7 +226,7 @@ class Repository(msgspec.Struct, frozen=True):
         except OSError:
             return 0
 
-    def head_moves(self, since: int) -> list[HeadMove]:
+    def head_moves(self, since: int) -> list[HeadLogLine]:
         """How HEAD of this work tree moved since its log was so long; git itself is not asked."""
         try:
             log = read_regular(self.git_dir / "logs" / "HEAD", most=_LARGEST_LOG)
@@ -237,7 +237,7 @@ class Repository(msgspec.Struct, frozen=True):
             who, _, words = line.partition("\t")
             before, after, *_ = (*who.split(" ", 2), "", "")
             if is_name(before) and is_name(after):
-                moves.append(HeadMove(before, after, words))
+                moves.append(HeadLogLine(before, after, words))
         return moves
 
     def branch(self) -> str | None:
