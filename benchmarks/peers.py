@@ -103,9 +103,15 @@ def _do(command: Sequence[str], directory: Path, seconds: float) -> str:
     except subprocess.TimeoutExpired:
         raise CannotMakeError(f"it took more than {seconds / 60:.0f} minutes: {words}") from None
     if ended.returncode:
-        last = ended.stderr.strip().splitlines()[-1:] or [f"exit code {ended.returncode}"]
-        raise CannotMakeError(f"{words}: {last[0]}")
+        raise CannotMakeError(f"{words}: {_cause(ended.stderr) or f'exit code {ended.returncode}'}")
     return ended.stdout
+
+
+def _cause(said: str) -> str:
+    """The line that says why: git gives advice behind it."""
+    lines = said.strip().splitlines()
+    named = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    return (named or lines[-1:] or [""])[0]
 
 
 def _parser() -> argparse.ArgumentParser:
