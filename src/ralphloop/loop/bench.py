@@ -20,6 +20,7 @@ from ralphloop.core.sides import Side
 from ralphloop.loop.exchanging import Impossible, OldSide, Stopped, StoryOnTrial
 from ralphloop.loop.whose import at_first_start, helpers_of_tests, judge_of, place_changes, text_in
 from ralphloop.loop.workspace import CLEANED_UP
+from ralphloop.proc.load import slowness
 from ralphloop.proc.threads import in_thread
 from ralphloop.proof.answers import literals_of
 from ralphloop.proof.trees import NoGrammar, hollowed
@@ -369,8 +370,9 @@ class Bench:
         first = {result.name: result.duration_s for result in run.session.baseline.results}
         plain_s = first.get(self.now.name, self.now.duration_s)
         share_s = (_SHARE_OF_FILES if alone else _SHARE_OF_ALL) * plain_s
-        room_s = max(_LEAST_S, share_s)
-        self._longest_s = max(_LEAST_ALONE_S, _TIMES_ALONE * max(plain_s, self.now.duration_s))
+        room_s = max(_LEAST_S * slowness(), share_s)
+        longest_s = _TIMES_ALONE * max(plain_s, self.now.duration_s)
+        self._longest_s = max(_LEAST_ALONE_S * slowness(), longest_s)
         if wanted == "always":
             room_s = 4 * run.config.checks.timeout
             self._longest_s = run.config.checks.timeout

@@ -32,6 +32,7 @@ from ralphloop.core.mutation import (
 from ralphloop.core.proof import TestReport
 from ralphloop.loop.bench import Bench
 from ralphloop.loop.exchanging import Impossible, OldSide, Stopped, exchanged
+from ralphloop.proc.load import slowness
 from ralphloop.proc.threads import in_thread
 from ralphloop.proof.answers import ChangedText, answer_tables
 from ralphloop.proof.answers_elsewhere import answer_tables_elsewhere, is_known_language
@@ -218,9 +219,10 @@ class _OnTrial:
     def _seconds(self) -> float:
         """For all mutants of the story."""
         plain_s = self.bench.now.duration_s
-        share_s = max(_LEAST_S, _SHARE * plain_s)
+        # The check's own time has grown with what else goes on; what is fixed has to grow as well.
+        share_s = max(_LEAST_S * slowness(), _SHARE * plain_s)
         if self.bench.story.run.policy.experiments == "always":
-            share_s = max(_LEAST_IF_FREE_S, _SHARE_IF_FREE * plain_s)
+            share_s = max(_LEAST_IF_FREE_S * slowness(), _SHARE_IF_FREE * plain_s)
         return min(self.bench.left_s, share_s)
 
     def _pieces(self) -> Iterator[ChangedPiece]:
@@ -273,7 +275,9 @@ class _OnTrial:
             first=tuple(self._own_files()),
             only=tuple(only) if only is not None else None,
             seconds=seconds,
-            details_s=max(_LEAST_OF_DETAILS_S, _SHARE_OF_DETAILS * bench.now.duration_s),
+            details_s=max(
+                _LEAST_OF_DETAILS_S * slowness(), _SHARE_OF_DETAILS * bench.now.duration_s
+            ),
             compares=self.texts.compares,
             asked=self._asked(),
         )
@@ -314,7 +318,8 @@ class _InFiles:
     async def tried(self) -> Mutation:
         """Added functions all, since none may be run in vain; changed ones until one is noticed."""
         began = time.monotonic()
-        self.until = began + max(_LEAST_OF_STARTS_S, _SHARE_OF_STARTS * self.bench.now.duration_s)
+        least_s = _LEAST_OF_STARTS_S * slowness()
+        self.until = began + max(least_s, _SHARE_OF_STARTS * self.bench.now.duration_s)
         order = sorted(range(len(self.pieces)), key=lambda it: not self.pieces[it].is_added)
         found: dict[int, list[TriedMutant]] = {}
         mutation = await self._tried_until_noticed(order, found)
