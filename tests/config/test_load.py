@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.config.load import load_config, user_file
-from ralphloop.config.model import Config, settings
+from ralphloop.config.model import AgentSection, Config, settings
 from ralphloop.config.values import read_value
 from ralphloop.core.price import Price
 from ralphloop.errors import InputError, UsageError
@@ -327,3 +327,18 @@ def test_defaults_are_values_their_own_types_accept() -> None:
     """No default would be refused if a person wrote it."""
     for setting in settings().values():
         assert read_value(setting, setting.default, from_text=False) == setting.default
+
+
+@pytest.mark.parametrize(
+    ("agent", "keeps"),
+    [
+        (AgentSection(), True),
+        (AgentSection(escalate=("haiku", "opus")), True),
+        (AgentSection(fallback=("codex",)), False),
+        (AgentSection(escalate=("haiku", "codex:gpt-5")), False),
+        (AgentSection(name="codex"), False),
+    ],
+)
+def test_a_budget_is_kept_where_every_agent_takes_one(agent: AgentSection, keeps: bool) -> None:
+    """The run and its screens decide by the same word how many starts the money left can pay."""
+    assert agent.keeps_to_budget is keeps

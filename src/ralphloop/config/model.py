@@ -69,6 +69,9 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Base of all sections."""
 
 
+_TAKES_A_BUDGET = "claude"  # with --max-budget-usd
+
+
 class AgentSection(Section):
     name: AnyAgent = "claude"
     command: Argv = ()  # needed where the name is "command"
@@ -90,6 +93,12 @@ class AgentSection(Section):
     def models(self) -> str:
         """The model, or the whole ladder, in words."""
         return " → ".join(self.escalate) or self.model
+
+    @property
+    def keeps_to_budget(self) -> bool:
+        """Whether each agent that may be started can be told how much money it may spend."""
+        names = (*(rung.agent for rung in self.rungs()), *self.fallback)
+        return all(name == _TAKES_A_BUDGET for name in names)
 
     def rungs(self) -> list["AgentRung"]:
         """Agent and model of each rung; without a ladder it is one."""

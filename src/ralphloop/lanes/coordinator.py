@@ -35,7 +35,6 @@ from ralphloop.loop.loop import (
     run_verify_before_first_start,
 )
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.run import Run
 from ralphloop.loop.steadily import Disturbance
 from ralphloop.loop.waiting import (
     all_away,
@@ -58,11 +57,6 @@ class _Over(Exception):
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
-
-
-def keeps_to_its_budget(run: Run) -> bool:
-    """Whether every agent can be told how much money it may spend."""
-    return all(worker.agent.name == "claude" for worker in run.setup.workers)
 
 
 class Coordinator:
@@ -190,7 +184,7 @@ class Coordinator:
             lanes=count,
             flying=[lane.took for lane in self._tasks.values()],
             dearest=run.journal.dearest(),
-            capped=keeps_to_its_budget(run),
+            capped=run.config.agent.keeps_to_budget,
         )
         if most:
             to_come = sum(lane.is_to_start for lane in self._tasks.values())

@@ -36,7 +36,7 @@ from ralphloop.lanes.checkout_watch import (
     report_work_outside,
     way_to_have_it,
 )
-from ralphloop.lanes.coordinator import Coordinator, keeps_to_its_budget
+from ralphloop.lanes.coordinator import Coordinator
 from ralphloop.lanes.lacking import for_want_of, lacking_in_lanes
 from ralphloop.lanes.landing import LandingWorkspace, land_iteration, redo_owed_effects, settle
 from ralphloop.lanes.pool import (
@@ -203,7 +203,7 @@ def _tell_lanes(pool: LanePool, tell: Tell) -> None:
     if count <= 1:
         return
     dearest = pool.journal.dearest()
-    is_capped = keeps_to_its_budget(run)
+    is_capped = run.config.agent.keeps_to_budget
     if words := pays_for(run.limits, run.totals(), dearest, capped=is_capped):
         tell(words)
     used = quota_words(run.session.state.usage_windows, run.clock(), resets=True)

@@ -170,7 +170,7 @@ def _waits(night: Night, dearest: Expense | None) -> dict[str, StoryWait]:
     free = book.count - len(flying)
     most = night.config.limits.calls_per_hour
     at_work: list[Expense | None] = [None for _ in flying]
-    capped = night.config.agent.name == "claude"
+    capped = night.config.agent.keeps_to_budget
     room = room_for(
         night.limits, night.totals, lanes=book.count, flying=at_work, dearest=dearest, capped=capped
     )
