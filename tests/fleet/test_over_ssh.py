@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ralphloop.core import readable
+from ralphloop.journal.queries import GIVEN_KEY, JournalReader
+from ralphloop.journal.records import HeardOfStart, IterationRecord
 from ralphloop.proc.run import ourselves
+from ralphloop.project import Project
 from tests.fleet.machines import (
     cut,
     ended_everywhere,
@@ -19,7 +23,7 @@ from tests.fleet.machines import (
 )
 from tests.lanes.yards import landed_once, starts
 from tests.loop.fake_git import FakeGit
-from tests.loop.projects import story
+from tests.loop.projects import Sandbox, story
 from tests.starting import run_to_end
 from tests.tables import some_of
 
@@ -188,6 +192,34 @@ def test_money_of_a_start_that_is_taken_up_is_counted(tmp_path: Path) -> None:
     assert [starts(box, name) for name in "AB"] == [2, 1]
     assert box.status()["cost_usd"] == pytest.approx(0.0002 + 0.25 + 0.25)
     landed_once(box, "main", "A", "B")
+
+
+def _first_start(box: Sandbox) -> tuple[HeardOfStart, IterationRecord]:
+    """What was heard of the first start of the first run, and what is written down of it."""
+    with JournalReader.open(Project(box.root).journal) as journal:
+        run = journal.runs(10)[-1].id
+        heard = readable(journal.meta(GIVEN_KEY.format(f"{run}/1")), HeardOfStart)
+        return heard, next(iter(journal.every_iteration(run)))
+
+
+def test_money_of_a_start_that_nobody_waits_for_is_counted(tmp_path: Path) -> None:
+    """A new run without the fleet writes down what was heard of it, and says where it was."""
+    toml = "[prices]\nmodels = { m = { input = 1.0, output = 5.0 } }\n"
+    box = fleet_yard(tmp_path, SPENDING, names=("A",), output="claude", toml=toml)
+    machine(tmp_path, "one")
+    run = box.start("--fleet", "ssh:one", env=over_ssh(box, tmp_path) | LEASE)
+    eventually((box.state / "works").exists)
+    eventually(lambda: _first_start(box)[0].has_answered)
+    run.kill()
+    run.communicate()
+    ended_everywhere(box)
+    done = box.run("--max-iterations", "1")
+
+    assert "nobody waits any more for iteration 1 on one" in done.err
+    heard, written = _first_start(box)
+    assert heard.tokens == 120
+    assert written.cost_usd == pytest.approx(0.0002)
+    assert written.record.machine == "one"
 
 
 @pytest.mark.tool("bwrap")

@@ -21,7 +21,7 @@ from ralphloop.config.model import AgentSection
 from ralphloop.core.accounts import LONGEST_LABEL, AgentPlaces
 from ralphloop.core.events import AgentStep
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import CheckResult, Outcome, ProcessEnd, Response, Usage
+from ralphloop.core.model import CheckResult, Outcome, ProcessEnd, Response
 from ralphloop.core.policy import time_left
 from ralphloop.core.run_state import AGENT_GONE
 from ralphloop.errors import RepositoryError
@@ -29,6 +29,7 @@ from ralphloop.fleet.carrier import Carrier, Delivery
 from ralphloop.fleet.hand import ERRORS, ORDER, PROMPT, REPORT, TRANSCRIPT
 from ralphloop.fleet.parcels import Parcel, RemoteAway, SharedRemote, files_of, lay, pack, unpack
 from ralphloop.fleet.values import Beat, GivenOrder, Ticket, WorkOrder, WorkReport, refs_of
+from ralphloop.journal.queries import GIVEN_KEY
 from ralphloop.lanes.pool import LanePool, LaneWorkspace
 from ralphloop.lanes.worktrees import LaneTree
 from ralphloop.loop.agent import money_of_start
@@ -87,7 +88,7 @@ class FarLane(LaneWorkspace):
 
     async def start(self, run: Run, order: AgentOrder) -> Result:
         name = ticket_of(run.id, order)
-        if run.journal.meta(_key(name)) is not None:
+        if run.journal.meta(GIVEN_KEY.format(name)) is not None:
             raise RepositoryError(f"the order {name} was given away before")
         self._brought = None
         self._steps_shown = 0
@@ -113,7 +114,9 @@ class FarLane(LaneWorkspace):
             log=order.log,
             files=files,
         )
-        run.journal.set_meta(_key(name), given)  # ahead: whoever comes next finds it out there
+        run.journal.set_meta(
+            GIVEN_KEY.format(name), given
+        )  # ahead: whoever comes next finds it out there
         delivery = await self._fleet.carrier.carry(
             given.ticket, lambda beat: self._hear(run, given, beat), run.stop
         )
@@ -134,7 +137,7 @@ class FarLane(LaneWorkspace):
         return await self._received(run, given, delivery)
 
     def _given(self, run: Run, number: int) -> GivenOrder | None:
-        saved = run.journal.meta(_key(f"{run.id}/{number}"))
+        saved = run.journal.meta(GIVEN_KEY.format(f"{run.id}/{number}"))
         return None if saved is None else msgspec.convert(saved, GivenOrder)
 
     def _ticket(self, run: Run, order: AgentOrder, name: str, commit: str) -> Ticket:
@@ -223,7 +226,7 @@ class FarLane(LaneWorkspace):
                 tokens=beat.tokens,
                 has_answered=beat.has_answered,
             )
-            run.journal.put("fleet_beat", {_key(given.ticket.id): noted}, durable=False)
+            run.journal.put("fleet_beat", {GIVEN_KEY.format(given.ticket.id): noted}, durable=False)
 
     def _note_account(self, agent: str, beat: Beat) -> None:
         """Keep with which account a machine works."""
@@ -272,15 +275,15 @@ class FarLane(LaneWorkspace):
         beat = delivery.beat
         number = given.ticket.mark.partition("/")[2]
         run.tell(f"warning: iteration {number}: {delivery.words}")
-        usd = max(beat.usd, given.usd)
-        tokens = max(beat.tokens, given.tokens)
-        usage = Usage(cost_usd=usd or None, input_tokens=tokens, estimated=True)
+        heard = msgspec.structs.replace(
+            given, usd=max(beat.usd, given.usd), tokens=max(beat.tokens, given.tokens)
+        )
         is_stop = run.stop.requested
         response = Response(
             reader="",
             outcome=Outcome.INTERRUPTED if is_stop else Outcome.KILLED,
             reason=delivery.words,
-            usage=usage if usd or tokens else Usage(),
+            usage=heard.usage,
             model_output=beat.has_answered or given.has_answered,
         )
         return Result(
@@ -406,10 +409,6 @@ def _away(run: Run, agent: AgentSection) -> dict[str, float]:
         for account, back in found.items()
         if back == AGENT_GONE or back > now
     }
-
-
-def _key(ticket: str) -> str:
-    return f"fleet_order:{ticket}"
 
 
 def _not_started(run: Run) -> Result:

@@ -13,6 +13,7 @@ from ralphloop.core import Value
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import Ceiling, CheckResult
 from ralphloop.core.price import Price
+from ralphloop.journal.records import HeardOfStart
 from ralphloop.loop.ceiling import StartLimits
 from ralphloop.loop.workspace import AgentOrder
 
@@ -117,18 +118,13 @@ class Word(Value, kw_only=True):
     stop: str = ""  # why; empty: somebody is there
 
 
-class GivenOrder(Value, kw_only=True):
+class GivenOrder(HeardOfStart, kw_only=True):
     """An order that was given away, in the journal before anybody has it."""
 
     ticket: Ticket
     lane: int
     log: str  # the name of its transcript
     files: str = ""  # the commit with the files it went out with
-    machine: str = ""
-    account: str = ""
-    usd: float = 0.0  # as far as was heard
-    tokens: int = 0
-    has_answered: bool = False
 
 
 def refs_of(ticket: str) -> tuple[str, str]:

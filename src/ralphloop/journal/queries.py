@@ -58,6 +58,7 @@ SESSION_HOURS = 24.0
 QUOTA_KEY = "quota:{}"  # when each agent of a run may start again
 REPORTS_KEY = "reports:{}"  # the named results of a run's newest passed story, or of the baseline
 RESULTS_KEY = "results:{}:{}"  # of a run's checks when that iteration had passed, with all names
+GIVEN_KEY = "fleet_order:{}"  # a start that was given to another machine, by run/iteration
 NOTES_KEY = "notes"  # said between two runs, for the next
 ASKINGS_KEY = "askings"
 SWAP_KEY = "experiment"  # the files that are exchanged right now

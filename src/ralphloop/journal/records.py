@@ -18,7 +18,7 @@ from ralphloop.core.iteration import AnyEffect, Iteration
 from ralphloop.core.model import CheckResult, RunLimit
 from ralphloop.core.policy import Mode
 from ralphloop.core.run_state import RunState
-from ralphloop.core.totals import Expense, Totals
+from ralphloop.core.totals import Expense, Totals, Usage
 
 JsonValues = dict[str, object]  # documented keys, each with a value that has a type
 
@@ -121,6 +121,23 @@ class AgentThrough(NamedTuple):
     on: tuple[str, ...] | None = (
         None  # it is judged on top of these stories; None: not before its turn
     )
+
+
+class HeardOfStart(Value, kw_only=True):
+    """What is known of a start on another machine, as far as that was heard."""
+
+    machine: str = ""
+    account: str = ""
+    usd: float = 0.0
+    tokens: int = 0
+    has_answered: bool = False
+
+    @property
+    def usage(self) -> Usage:
+        """What it used by then, which is the least that was paid."""
+        if not (self.usd or self.tokens):
+            return Usage()
+        return Usage(cost_usd=self.usd or None, input_tokens=self.tokens, estimated=True)
 
 
 class KnownResults(Value, kw_only=True):

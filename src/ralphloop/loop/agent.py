@@ -25,6 +25,7 @@ from ralphloop.agents.environment import where_to_look
 from ralphloop.agents.process import Rules
 from ralphloop.agents.process import run_agent as run_process
 from ralphloop.agents.transcript import Transcript, join_tail, stderr_path
+from ralphloop.core import readable
 from ralphloop.core.events import AgentStep, StatusAsked
 from ralphloop.core.iteration import LearnedPart, Result
 from ralphloop.core.model import Evidence, Outcome, ProcessEnd, Response, Usage, Value
@@ -34,7 +35,8 @@ from ralphloop.core.run_state import Standing
 from ralphloop.core.step import Need, needs
 from ralphloop.core.story_after import accounted
 from ralphloop.errors import RalphError
-from ralphloop.journal.records import IterationRecord
+from ralphloop.journal.queries import GIVEN_KEY
+from ralphloop.journal.records import HeardOfStart, IterationRecord
 from ralphloop.loop.begin import Round, begun_again
 from ralphloop.loop.ceiling import StartBudget, ceiling_kind, start_ceiling, tokens_left
 from ralphloop.loop.effects import apply_effects
@@ -377,17 +379,39 @@ async def recover_iteration(
             return RecoveredIteration(words=f"the checks of iteration {cut.n} are still to be run")
         words = f"took up iteration {cut.n}, which was given away"
         return RecoveredIteration(words=words, judged=judged)
-    reader = reader_name(begun.worker.name, begun.worker.config.format)
-    result = Result(
-        end=ProcessEnd(exit_code=None, interrupted=True),
-        response=_read_transcript(run, begun, begun.transcript, reader),
-        stopped_because="the supervisor ended before the agent did",
-        leftovers=stopped,
-    )
+    result = _result_of_cut(run, begun, cut, stopped)
     judged = record(run, await judge(run, workspace, begun, result))
     await steadily(run, partial(apply_effects, run, workspace, cut.n, judged.step.effects))
     still = f", stopped {len(stopped)} of its processes" if stopped else ""
     return RecoveredIteration(words=f"recorded iteration {cut.n} as interrupted{still}")
+
+
+def _result_of_cut(
+    run: Run, begun: Round, cut: IterationRecord, stopped: tuple[str, ...]
+) -> Result:
+    """An agent that was still at work when its supervisor ended, with what it had used by then."""
+    reader = reader_name(begun.worker.name, begun.worker.config.format)
+    response = _read_transcript(run, begun, begun.transcript, reader)
+    heard = _heard_elsewhere(run, cut)
+    if heard.has_answered:
+        used = msgspec.structs.replace(response, usage=heard.usage, model_output=True)
+        response = with_price(run, begun, used)
+    if heard.machine:
+        run.tell(f"warning: nobody waits any more for iteration {cut.n} on {heard.machine}.")
+    return Result(
+        end=ProcessEnd(exit_code=None, interrupted=True),
+        response=response,
+        stopped_because="the supervisor ended before the agent did",
+        leftovers=stopped,
+        machine=heard.machine,
+        account=heard.account,
+    )
+
+
+def _heard_elsewhere(run: Run, cut: IterationRecord) -> HeardOfStart:
+    """What is known of a start that a run with a fleet gave away; this one has none to ask."""
+    given = run.journal.meta(GIVEN_KEY.format(f"{cut.run}/{cut.n}"))
+    return HeardOfStart() if given is None else readable(given, HeardOfStart)
 
 
 def _read_transcript(run: Run, begun: Round, path: Path, name: str) -> Response:
