@@ -26,6 +26,7 @@ from benchmarks.checkpoints.play import AGENTS, RALPH, CannotPlayError, Replay, 
 from benchmarks.checkpoints.problems import CannotSetUpError, Problem, interpreter, problems_in
 from benchmarks.checkpoints.show import table
 from benchmarks.progress import Progress
+from ralphloop.atomic import write_atomic
 
 BEGIN = "<!-- checkpoints: begin -->"
 END = "<!-- checkpoints: end -->"
@@ -127,7 +128,7 @@ class Book:
     def __init__(self, path: Path, code: str) -> None:
         self._path = path
         self.code = code
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._progress: Progress[Asked] = Progress([], {}, 1)
         known = json.loads(path.read_text()) if path.exists() else {}
         found = [Replay(**it) for it in known.get("replays", [])]
@@ -153,12 +154,12 @@ class Book:
     def add(self, replay: Replay) -> None:
         """Keep one, and say it."""
         key = Asked(replay.problem, replay.checkpoint, replay.agent)
-        with self._lock:
-            self._replays[key] = replace(replay, code=self.code)
         words = replay.note or f"{replay.grade or 'not passed'}, {replay.failed} failed"
         print(" ".join(map(str, key)) + f": {words} ({self._progress.after(key)})", flush=True)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.write_text(json.dumps(self.whole(), indent=1) + "\n")
+        with self._lock:  # also while it is written: else an older page may come last
+            self._replays[key] = replace(replay, code=self.code)
+            page = json.dumps(self.whole(), indent=1) + "\n"
+            write_atomic(self._path, page.encode(), parents=True)
 
     def whole(self) -> dict[str, Any]:
         """Everything, with date and version."""

@@ -18,6 +18,7 @@ from benchmarks.nights.nights import LIVE_NIGHT, NIGHTS, Night
 from benchmarks.nights.show import costs, picture, table
 from benchmarks.nights.supervisors import SUPERVISORS, Supervisor
 from benchmarks.progress import Progress
+from ralphloop.atomic import write_atomic
 from tests.e2e.clis import CLIS, NotInstalled
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -79,7 +80,8 @@ class _Book:
         with self._lock:
             self._results[result.night, result.supervisor] = result.as_json()
             if self._path is not None:
-                self._path.write_text(json.dumps(self.whole(), indent=1) + "\n")
+                page = json.dumps(self.whole(), indent=1) + "\n"
+                write_atomic(self._path, page.encode())
 
     def whole(self) -> dict[str, Any]:
         """Everything, with date and versions, in the order of the nights."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.checkpoints import __main__ as command
 from benchmarks.checkpoints import problems
-from benchmarks.checkpoints.play import Reference, Stage
+from benchmarks.checkpoints.play import Reference, Replay, Stage
 from benchmarks.checkpoints.problems import Problem
 
 
@@ -92,3 +94,34 @@ def test_a_solution_for_a_newer_python_gets_one_where_there_is_one(
     assert problems._one_that_reads(problem, "old") == "python3.12"
     (readers / "python3.12").unlink()
     assert problems._one_that_reads(problem, "old") == "old"
+
+
+class _SlowBook(command.Book):
+    """One whose first page takes long to write."""
+
+    is_written = threading.Event()
+    is_first = True
+
+    def whole(self) -> dict[str, Any]:
+        """What it holds now, said a moment later the first time."""
+        told = super().whole()
+        if self.is_first:
+            self.is_first = False
+            self.is_written.wait(0.5)
+        return told
+
+
+def test_no_replay_is_lost_where_two_end_at_once(tmp_path: Path) -> None:
+    """What is written last has everything, whoever began to write first."""
+    out = tmp_path / "out.json"
+    book = _SlowBook(out, "abc")
+    first = threading.Thread(
+        target=book.add, args=(Replay(problem="a", checkpoint=1, agent="half"),)
+    )
+    first.start()
+    while book.is_first:
+        first.join(0.01)
+    book.add(Replay(problem="b", checkpoint=1, agent="half"))
+    book.is_written.set()
+    first.join()
+    assert [it["problem"] for it in json.loads(out.read_text())["replays"]] == ["a", "b"]
