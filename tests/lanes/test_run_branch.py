@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,55 @@ esac; true"""
     assert box.subjects() == ["start", "a: Do a", sentences.BY_A_PERSON, "b: Do b", "c: Do c"]
     landed_once(box, "main", "a", "b", "c", others=1)
     assert [starts(box, name) for name in "abc"] == [1, 1, 1]
+
+
+REVIEWER = """
+import json, os, pathlib, subprocess, sys
+sys.stdin.read()
+asked = pathlib.Path(os.environ["TEST_STATE"], "asked")
+number = len(asked.read_text()) + 1 if asked.exists() else 1
+asked.write_text("x" * number)
+def git(*words):
+    return subprocess.run(["git", *words], check=True, capture_output=True, text=True).stdout.strip()
+if number == 1:
+    (name,) = git("for-each-ref", "--format=%(refname)", "refs/heads/ralph/2*").split()
+    tree = git("rev-parse", f"{name}^{{tree}}")
+    git("update-ref", name, git("commit-tree", "-p", name, "-m", "by a person", tree))
+print(json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": "OK: 1",
+    "session_id": "r", "uuid": "u", "num_turns": 1, "total_cost_usd": 0.25}))
+"""
+SECOND = """
+name = "second"
+program = {python}
+reader = "claude"
+start = ["-S", {script}, "{{safety}}"]
+[safety]
+moderate = ["--may-write"]
+asking = ["--may-only-read"]
+"""
+
+
+def test_a_doubter_whose_answer_came_too_late_is_paid_as_well(tmp_path: Path) -> None:
+    """Somebody committed while it was asked: it is asked about what stands now, and both count."""
+    script = tmp_path / "reviewer.py"
+    script.write_text(REVIEWER)
+    second = SECOND.format(python=json.dumps(sys.executable), script=json.dumps(str(script)))
+    box = yard(
+        tmp_path,
+        HONEST,
+        stories=stories_of("a"),
+        checks=[["true"]],
+        files={"agents.d/second.toml": second},
+    )
+    settings = box.root / "ralph.toml"
+    settings.write_text(settings.read_text().replace("[checks]", '[checks]\ndoubt = ["@second"]'))
+    box.git("commit", "-qam", "doubter")
+    done = box.run("--lanes", "1")
+    assert done.code == 0, done.text
+    assert (box.state / "asked").read_text() == "xx"
+    assert box.status()["cost_usd"] == 0.5
+    (record,) = box.records()
+    assert [it.name for it in record.evidence.doubters] == ["@second", "@second"]
 
 
 def test_a_commit_in_the_last_moment_loses_nothing(tmp_path: Path) -> None:

@@ -211,7 +211,16 @@ async def try_on_the_newest(pool: LanePool, lane: Lane, judged: Judgement) -> Ju
             break
         if pool.tip() == done.begun.state.base.start_head:
             break
+        judged = _with_doubters_of(judged, done)
     return done
+
+
+def _with_doubters_of(judged: Judgement, done: Judgement) -> Judgement:
+    """The same with who was asked in a try that counts for nothing: that was paid all the same."""
+    evidence = replace(
+        judged.evidence, reviewed=done.evidence.reviewed, doubters=done.evidence.doubters
+    )
+    return replace(judged, evidence=evidence)
 
 
 async def try_to_land(pool: LanePool, lane: Lane, judged: Judgement) -> Judgement:
@@ -328,7 +337,10 @@ async def judge_ahead(
 async def come_true(
     pool: LanePool, lane: Lane, judged: Judgement, seen: Foresight
 ) -> Judgement | None:
-    """What was found out ahead, where it is true of what stands now; None where it is not."""
+    """What was found out ahead, where it is true of what stands now; None where it is not.
+
+    Where somebody commits on the branch just then it is found out anew.
+    """
     run = pool.run
     landing = pool.workspace
     number = judged.begun.number
@@ -367,7 +379,8 @@ async def come_true(
     done = await judge(run, landing, begun, judged.result, lambda: measured)
     keep_up(pool)
     if done.step.verdict.passed and pool.tip() != tip:
-        return None  # somebody committed on the branch while doubters were asked
+        # Somebody committed on the branch while doubters were asked.
+        return await try_on_the_newest(pool, lane, _with_doubters_of(judged, done))
     return _sent_back_where_red(run, done, laid)
 
 
