@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,39 @@ def test_a_run_that_dies_takes_its_agents_with_it(tmp_path: Path) -> None:
     assert "took up iteration" in done.text
     assert starts(box, "A") == 2
     landed_once(box, "main", "A", "B")
+
+
+NONSENSE = """\
+#!/bin/sh
+# stand-in for ralph on a machine: its first report is none, then it is what it should be
+test -e {state}/reported && exec {ralph} "$@"
+touch {state}/reported
+read ticket
+id=$(echo "$ticket" | sed 's/.*"id":"\\([^"]*\\)".*/\\1/')
+git clone -q {remote} {state}/theirs && cd {state}/theirs
+for n in 1 2 3; do git -c user.name=x -c user.email=x commit -q --allow-empty -m $n; done
+git push -q origin HEAD:refs/ralph/reports/$id
+echo '{{"machine": "one", "phase": "sending", "report": "'$(git rev-parse HEAD)'"}}'
+"""
+
+
+def test_a_report_that_is_none_costs_its_start_alone(tmp_path: Path) -> None:
+    """Nobody can read what a machine sent: its story starts anew, and the night goes on."""
+    box = fleet_yard(tmp_path, names=("A",))
+    machine(tmp_path, "one")
+    hand = tmp_path / "hand"
+    text = NONSENSE.format(
+        state=box.state, remote=tmp_path / "app.git", ralph=shlex.join(ourselves())
+    )
+    hand.write_text(text)
+    hand.chmod(0o755)
+    env = over_ssh(box, tmp_path) | {"RALPH_FLEET_PROGRAM": str(hand), "RALPH_LIMITS_BACKOFF": "0s"}
+    done = box.run("--fleet", "ssh:one", env=env)
+
+    assert done.code == 0, done.text
+    assert "the report of one cannot be read" in done.err
+    assert [it.analysis.outcome for it in box.records()] == ["killed", "completed"]
+    landed_once(box, "main", "A")
 
 
 KILLED = {"as an order is packed": ("mktree", 1), "as a report is brought": ("fetch", 2)}

@@ -27,7 +27,16 @@ from ralphloop.core.run_state import AGENT_GONE
 from ralphloop.errors import RepositoryError
 from ralphloop.fleet.carrier import Carrier, Delivery
 from ralphloop.fleet.hand import ERRORS, ORDER, PROMPT, REPORT, TRANSCRIPT
-from ralphloop.fleet.parcels import Parcel, RemoteAway, SharedRemote, files_of, lay, pack, unpack
+from ralphloop.fleet.parcels import (
+    NoParcel,
+    Parcel,
+    RemoteAway,
+    SharedRemote,
+    files_of,
+    lay,
+    pack,
+    unpack,
+)
 from ralphloop.fleet.values import Beat, GivenOrder, Ticket, WorkOrder, WorkReport, refs_of
 from ralphloop.journal.queries import GIVEN_KEY
 from ralphloop.lanes.pool import LanePool, LaneWorkspace
@@ -260,10 +269,13 @@ class FarLane(LaneWorkspace):
         if delivery.how == "lost" and not commit:
             commit = await self._late_report(run, given)
         if commit:
-            parcel = await self._fetched(run, given, commit)
-            if parcel is not None:
-                return await self._unpacked(run, given, parcel)
             words = "the report could not be fetched"
+            try:
+                if (parcel := await self._fetched(run, given, commit)) is not None:
+                    return await self._unpacked(run, given, parcel)
+            except NoParcel as error:
+                where = delivery.beat.machine or given.machine or "a machine"
+                words = f"the report of {where} cannot be read: {error}"
             delivery = msgspec.structs.replace(delivery, how="lost", words=words)
         if delivery.how == "refused":
             response = Response(reader="", outcome=Outcome.STARTUP_ERROR, reason=delivery.words)
@@ -319,9 +331,7 @@ class FarLane(LaneWorkspace):
         try:
             report = msgspec.json.decode(parcel.content.get(REPORT, b""), type=WorkReport)
         except msgspec.DecodeError as error:
-            raise RepositoryError(
-                f"the report of {given.ticket.id} cannot be read: {error}"
-            ) from error
+            raise NoParcel(str(error)) from error
         await _in_peace(run, lambda: lay(self.place, parcel))
         self.touched()
         log = self.project.transcripts / given.ticket.run / given.log

@@ -5,6 +5,7 @@ a work tree, and the parent of that is the commit on which the work tree stood. 
 is ever among somebody's files, and git sends only what the other side lacks.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -22,6 +23,10 @@ _MOST_BYTES = 64 << 20  # of one file in a parcel
 
 class RemoteAway(RepositoryError):
     """The shared remote does not answer: that says nothing of what was asked of it."""
+
+
+class NoParcel(RepositoryError):
+    """What came is none of ours, or holds nothing that can be read."""
 
 
 class Parcel(Value, kw_only=True):
@@ -117,7 +122,7 @@ def unpack(repo: Repository, commit: str) -> Parcel:
     """What a parcel holds, whoever made it; raises where it is none."""
     beneath = [repo.commit_of(f"{commit}~{depth}") for depth in (1, 2)]
     if not is_name(commit) or not all(beneath):
-        raise RepositoryError(f"{commit[:12]} is no parcel of ralph's")
+        raise NoParcel(f"{commit[:12]} is no parcel of ralph's")
     content = dict[str, bytes]()
     for line in repo.git.run("ls-tree", "-z", "-l", commit).split(b"\0"):
         if not line:
@@ -125,7 +130,7 @@ def unpack(repo: Repository, commit: str) -> Parcel:
         about, _, name = line.partition(b"\t")
         kind, blob, size = about.split()[1:]
         if kind == b"blob" and int(size) <= _MOST_BYTES:
-            content[name.decode()] = repo.git.run("cat-file", "blob", blob.decode())
+            content[os.fsdecode(name)] = repo.git.run("cat-file", "blob", blob.decode())
     return Parcel(commit=commit, files=beneath[0], head=beneath[1], content=content)
 
 
