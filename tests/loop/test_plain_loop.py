@@ -94,3 +94,13 @@ def test_without_stories_and_without_a_prompt_the_way_out_is_named(tmp_path: Pat
     done = box.run()
     assert done.code == 65
     assert "--prompt" in done.err
+
+
+def test_the_agent_is_looked_at_where_it_works_also_beside_a_fleet(tmp_path: Path) -> None:
+    """A prompt goes to no other machine, whatever the settings say: what lacks is said before."""
+    box = sandbox(tmp_path, "done()", files={"note.md": "Do it."})
+    away = {"RALPH_AGENT_NAME": "codex", "RALPH_AGENT_BINARY": "/nowhere/codex"}
+    done = box.run("--prompt", "note.md", env={**away, "RALPH_FLEET_SERVER": "ssh:one"})
+    assert done.code == 69, done.text
+    assert "error: /nowhere/codex does not exist" in done.err
+    assert "starts:" not in done.out

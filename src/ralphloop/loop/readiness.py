@@ -203,7 +203,8 @@ def look_at_agents(run: Run, workspace: Workspace, report: PreflightReport) -> N
     until = run.clock() + (left.seconds if left else 0.0)
     env = setup.options.env
     seen = set[str]()
-    is_elsewhere = bool(run.config.fleet.server)  # each machine looks at its own, at every start
+    # Of a fleet each machine looks at its own, at every start; its lanes land, nobody else does.
+    is_elsewhere = bool(run.config.fleet.server and workspace.lands_on)
     for worker in setup.workers:
         if worker.name not in seen and not is_elsewhere:
             box = workspace.site.agent_boxes.get(worker.name)
