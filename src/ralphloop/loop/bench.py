@@ -20,7 +20,7 @@ from ralphloop.core.sides import Side
 from ralphloop.loop.exchanging import Impossible, OldSide, Stopped, StoryOnTrial
 from ralphloop.loop.whose import at_first_start, helpers_of_tests, judge_of, place_changes, text_in
 from ralphloop.loop.workspace import CLEANED_UP
-from ralphloop.proc.load import slowness
+from ralphloop.proc.slowness import slowness
 from ralphloop.proc.threads import in_thread
 from ralphloop.proof.answers import literals_of
 from ralphloop.proof.trees import NoGrammar, hollowed

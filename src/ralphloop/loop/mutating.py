@@ -32,7 +32,7 @@ from ralphloop.core.mutation import (
 from ralphloop.core.proof import TestReport
 from ralphloop.loop.bench import Bench
 from ralphloop.loop.exchanging import Impossible, OldSide, Stopped, exchanged
-from ralphloop.proc.load import slowness
+from ralphloop.proc.slowness import slowness
 from ralphloop.proc.threads import in_thread
 from ralphloop.proof.answers import ChangedText, answer_tables
 from ralphloop.proof.answers_elsewhere import answer_tables_elsewhere, is_known_language

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ralphloop.proc.load import slowness
+from ralphloop.proc.slowness import slowness
 
 
 @pytest.mark.parametrize(
