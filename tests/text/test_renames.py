@@ -34,6 +34,13 @@ TEXT = "def total(prices):\n    return sum(prices)\n\n\ndef mean(prices):\n    r
         ),
         ("lib/cart.js", "lib/basket.js", "require('../lib/cart')", "require('../lib/basket')"),
         ("src/cart.rs", "src/basket.rs", "use crate::cart::total;", "use crate::basket::total;"),
+        (
+            "web/index.js",
+            "web/page.js",
+            "require('./index.js').index(index)",
+            "require('./page.js').index(index)",
+        ),
+        ("web/index.js", "site/page.js", "require('./index.js')", "require('./index.js')"),
         ("shop/__init__.py", "store/__init__.py", "import shop", "import store"),
         ("cart.py", "basket.py", "cartography = cart.total", "cartography = basket.total"),
     ],

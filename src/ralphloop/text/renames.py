@@ -46,6 +46,8 @@ def renamed_names(
         for one in _names(_parts(pair.gone), _parts(pair.came)):
             is_held = re.search(rf"(?<!\w){re.escape(one.old)}(?!\w)", held) is not None
             found.setdefault(one.old, one._replace(is_file_alone=is_held))
+        if own := _by_its_own_name(pair):
+            found.setdefault(own.old, own)
     return tuple(found.values())
 
 
@@ -143,6 +145,17 @@ def _parts(path: str) -> tuple[str, ...]:
     *directories, name = path.split("/")
     stem = name.partition(".")[0]
     return (*directories,) if stem in _DIRECTORY_FILES else (*directories, stem)
+
+
+def _by_its_own_name(pair: RenamedFile) -> Renamed | None:
+    """How scripts beside it speak of an `index` that has a name of its own now: `./index.js`."""
+    before, _, old = pair.gone.rpartition("/")
+    after, _, new = pair.came.rpartition("/")
+    old_stem = old.partition(".")[0]
+    new_stem = new.partition(".")[0]
+    if old_stem != "index" or new_stem == "index" or before != after:
+        return None
+    return Renamed(old_stem, new_stem, is_file_alone=True)
 
 
 def _names(old: Sequence[str], new: Sequence[str]) -> Iterable[Renamed]:
