@@ -242,6 +242,47 @@ done()
     assert "leads out of the repository" in "; ".join(box.records()[0].verdict.reasons)
 
 
+@pytest.mark.parametrize(
+    ("made", "directory"),
+    [
+        (
+            "write('env/pyvenv.cfg'); os.makedirs('env/bin'); os.symlink('/bin/sh', 'env/bin/python')",
+            "env",
+        ),
+        (
+            "write('web/node_modules/left/package.json'); write('web/node_modules/x.js')",
+            "web/node_modules",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("then", "grade"),
+    [("write('.gitignore', 'env/\\nnode_modules/\\n')", "verified"), ("", "needs review")],
+)
+def test_installed_packages_are_no_work(
+    tmp_path: Path, made: str, directory: str, then: str, grade: str
+) -> None:
+    """The agent hears it once; where it ignores them, nothing is held against its work."""
+    agent = (
+        EDIT
+        + f"""
+if START == 1:
+    {made}
+    honest()
+else:
+    write("notes.txt", "looked at it")
+    {then or "pass"}
+done()
+"""
+    )
+    box = project(tmp_path, agent)
+    done = box.run("--max-iterations", "3")
+    assert known_grades(box) == {"US-1": grade}, told(done)
+    words = f"{directory} holds installed packages, and git does not ignore it"
+    assert words in box.prompt(2)
+    assert "leads out" not in box.prompt(2)
+
+
 def test_a_verify_that_is_green_only_the_second_time_proves_nothing(tmp_path: Path) -> None:
     """A command that counts its runs somewhere else is no proof of anything."""
     count = tmp_path / "count"

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import chain
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 import msgspec
@@ -63,7 +64,15 @@ def beside_the_tests(
     others = [it for it in open_stories if begun.story is None or it.id != begun.story.id]
     if paths:
         yield from _judges_of_others(run, workspace, start, prefix, paths, others)
-    if away := _links_out(workspace, start, after):
+    installed = _installed(workspace, begun.before, changes)
+    if installed:
+        hold, them = ("holds", "it") if len(installed) == 1 else ("hold", "them")
+        yield (
+            f"{some(installed)} {hold} installed packages, and git does not ignore {them}: a commit"
+            f" would hold all of {them}"
+        )
+    links = _links_out(workspace, start, after)
+    if away := [it for it in links if not it.startswith(tuple(f"{one}/" for one in installed))]:
         yield f"{some(away)} leads out of the repository: no commit will hold what is there"
     for word in _words_of_filters(run.session.baseline.filters or ()):
         if os.path.normpath(word) in paths:
@@ -101,7 +110,29 @@ def _judges_of_others(
                 yield f"{printable(path)}, by which {story.id} will be judged, was changed"
 
 
+def _installed(workspace: Workspace, before: Snapshot, changes: Iterable[Change]) -> list[str]:
+    """New directories that a package manager filled, for a commit as far as git knows."""
+    repo = workspace.repo
+    found = dict[str, None]()
+    for change in changes:
+        path = PurePosixPath(change.path)
+        if change.before is not None:
+            continue
+        if path.name == "pyvenv.cfg" and path.parent.name:
+            found[path.parent.as_posix()] = None
+        elif _MODULES in path.parts[:-1]:
+            end = path.parts.index(_MODULES) + 1
+            found["/".join(path.parts[:end])] = None
+    if repo is None or not found:
+        return []
+    asked = ("cat-file", "-e")
+    head = before.head or "HEAD"
+    was_there = (repo.git.attempt(*asked, f"{head}:{it}").returncode == 0 for it in found)
+    return [printable(it) for it, is_known in zip(found, was_there, strict=True) if not is_known]
+
+
 _LINK = "120000"  # the mode of a link
+_MODULES = "node_modules"
 
 
 def _links_out(workspace: Workspace, start: Snapshot, after: Snapshot) -> list[str]:
