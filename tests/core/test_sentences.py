@@ -7,7 +7,7 @@ import pytest
 from ralphloop.core.grading import Proof, judge_story
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.proof import Fate, OldTest, Trial
-from ralphloop.core.sentences import short_name
+from ralphloop.core.sentences import is_about_the_agent, short_name
 
 GREEN = (CheckResult(name="pytest -q", status=CheckStatus.PASSED),)
 FILE = "tests/test_shop.py::TestShop::"
@@ -96,3 +96,10 @@ def test_what_an_older_version_asked_about_is_not_asked_again() -> None:
     )
     proof = Proof(claimed=True, checks=GREEN, trial=weak, challenged=(before,))
     assert judge_story(proof).grade == "needs review"
+
+
+def test_a_setting_that_an_agent_lacks_is_about_all_of_its_starts() -> None:
+    """It is said once in a run, not with each start that tries again; what it did is said anew."""
+    assert is_about_the_agent('to let it use git: [sandbox] git = "guarded" (the sandbox kept x)')
+    assert is_about_the_agent('to allow it: [sandbox] write = ["/x"] (the sandbox kept /x/y)')
+    assert not is_about_the_agent("the sandbox kept /etc/passwd from being written")

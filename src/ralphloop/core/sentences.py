@@ -12,6 +12,8 @@ ASKED = "asked to explain: "  # how a reason begins that the agent has to answer
 NOT_PROVEN = "not proven: "
 NO_STATUS_BLOCK = "no status block (RALPH_STATUS) in the answer"
 NO_PRICE = "no price is known for"
+TO_ALLOW = "to allow it: [sandbox]"  # how a line begins that says what would let it be written
+TO_LET_USE_GIT = "to let it use git: [sandbox]"
 _MOST = 3
 _PART = re.compile(r"::| > ")
 # How a function of a test begins that stands behind its package (Go), or behind the module and the
@@ -21,7 +23,7 @@ _BEHIND_DOTS = ("Test", "Example", "Fuzz", "test_")
 
 def is_about_the_agent(warning: str) -> bool:
     """Whether it says something of an agent that holds for every start of it alike."""
-    return warning.startswith((NO_STATUS_BLOCK, NO_PRICE))
+    return warning.startswith((NO_STATUS_BLOCK, NO_PRICE, TO_ALLOW, TO_LET_USE_GIT))
 
 
 def short_name(test: str) -> str:

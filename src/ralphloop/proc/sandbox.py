@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ralphloop.core.sentences import TO_ALLOW, TO_LET_USE_GIT
 from ralphloop.text.plain import LazyRegex, any_case, some
 
 OPEN: tuple[str, ...] = ("open",)
@@ -259,11 +260,11 @@ def _what_allows(path: str) -> str:
     """The line that would let a path be written; empty where nobody should."""
     directory = PurePosixPath(path).parent
     if _GIT in PurePosixPath(path).parts:
-        return 'to let it use git: [sandbox] git = "guarded"'
+        return f'{TO_LET_USE_GIT} git = "guarded"'
     if path.startswith(_SYSTEM) or _is_never_to_be_written(directory):
         return ""
     whole = _cache_around(directory)
-    return f'to allow it: [sandbox] write = ["{whole or directory}"]'
+    return f'{TO_ALLOW} write = ["{whole or directory}"]'
 
 
 def _cache_around(directory: PurePosixPath) -> PurePosixPath | None:
