@@ -192,3 +192,12 @@ def test_a_setup_that_says_much_is_told_with_its_cause(tmp_path: Path) -> None:
     assert "no lock" in done.text
     assert "ended now" in done.text
     assert "1500" not in done.text
+
+
+def test_a_setup_whose_program_is_missing_is_told_once(tmp_path: Path) -> None:
+    """By the program and what is wrong with it; its command line is not said twice."""
+    toml = '[lanes]\nsetup = [["no-such-tool", "install"]]\n'
+    box = yard(tmp_path, HONEST, stories=stories_of("a"), toml=toml)
+    done = box.run("--lanes", "2")
+    assert done.code == 66, done.text
+    assert "setup failed: could not run no-such-tool install: command not found" in done.text

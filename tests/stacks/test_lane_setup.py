@@ -84,10 +84,17 @@ def test_an_environment_of_others_is_copied(tmp_path: Path) -> None:
     ("lock", "argv"),
     [("package-lock.json", ("npm", "ci")), ("pnpm-lock.yaml", ("pnpm", "install"))],
 )
-def test_modules_come_by_their_lock(tmp_path: Path, lock: str, argv: tuple[str, ...]) -> None:
-    """The lock file says which tool made them."""
+def test_modules_come_by_their_lock(
+    tmp_path: Path, lock: str, argv: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock file says which tool made them; where that is not installed, they are copied."""
+    monkeypatch.setenv("PATH", str(tmp_path / "tools"))
     (tmp_path / "node_modules").mkdir()
     (tmp_path / lock).write_text("{}")
+    assert lane_recipe(tmp_path) == (("node_modules",), ())
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / argv[0]).write_text("#!/bin/sh\n")
+    (tmp_path / "tools" / argv[0]).chmod(0o755)
     (found,) = lane_recipe(tmp_path).setup
     assert found[: len(argv)] == argv
 

@@ -39,7 +39,7 @@ from ralphloop.proc.run import CommandEnd, Output, marked_as_setup, run_command
 from ralphloop.proc.sandbox import Box, in_words, refused_paths
 from ralphloop.proc.tree import ASKED_ONCE, marked_processes, stop_tree
 from ralphloop.project import LANDING
-from ralphloop.repo.checks import check_of, run_confined
+from ralphloop.repo.checks import NOT_RUN, check_of, run_confined
 from ralphloop.repo.commit import with_trailers
 from ralphloop.repo.git import (
     ANYHOW,
@@ -516,7 +516,8 @@ def make_ready(
         if ended.returncode != 0:
             said = _both_ends(ended.said)
             hints = in_words(refused_paths(said, box), box) if box else []
-            return "\n".join([f"setup failed: {' '.join(argv)}", said, *hints])
+            told = "" if said.startswith(NOT_RUN) else f"{' '.join(argv)}\n"
+            return "\n".join([f"setup failed: {told}{said}", *hints])
     left = {proc.identity for proc in marked_processes(serving)} if section.setup else set()
     brought = _ignored(place)
     if where := leads_back((place.root / path for path in brought), home):

@@ -47,6 +47,7 @@ _READ_FOR_NAMES = 512 * 1024
 _READ_IF_PLAIN = 16 << 20  # where the output itself names every test
 _LONGEST_NAME = 100
 _NOT_STARTED = 127
+NOT_RUN = "could not run "  # how what is said of a program begins that is not there
 
 
 class Check(Value, frozen=True, kw_only=True):
@@ -207,7 +208,7 @@ def run_confined(
     finally:
         if check.box is not None:
             check.box.disarm()
-    return CommandEnd(_NOT_STARTED, f"could not run {check.name}: {reason}\n".encode())
+    return CommandEnd(_NOT_STARTED, f"{NOT_RUN}{check.name}: {reason}\n".encode())
 
 
 def _result(check: Check, ended: CommandEnd, how: Reporting, took_s: float) -> CheckResult:

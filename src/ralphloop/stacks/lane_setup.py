@@ -57,7 +57,7 @@ def lane_recipe(root: Path, ignored: Collection[str] = ()) -> LaneRecipe:
     elif environment:
         copy.append(environment)
     if (root / _MODULES).is_dir():
-        lock = next((name for name in _NODE if name in locks), "")
+        lock = next((name for name in _NODE if name in locks and shutil.which(_NODE[name][0])), "")
         if lock:
             setup.append(_NODE[lock])
         else:
