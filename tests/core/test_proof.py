@@ -92,6 +92,35 @@ def test_a_test_that_was_moved_is_told_once() -> None:
     assert trial.remarks == ("not proven: tests were moved, and pass without it too (test_total)",)
 
 
+@pytest.mark.parametrize("only_removed", [True, False])
+def test_tests_beside_a_file_that_went_are_not_told_as_changed(only_removed: bool) -> None:
+    """With the old file back, nothing of its package compiles: it says nothing of the others."""
+    runs = Runs(
+        before=report("shop.TestOld shop.TestKept"),
+        end=report("shop.TestKept"),
+        old_tests=report("shop?"),
+        new_tests=report("shop.TestKept"),
+        tests_changed=True,
+        only_removed=only_removed,
+    )
+    fates = {one.name: one.fate for one in concluded(runs).old}
+    kept = {} if only_removed else {"shop.TestKept": Fate.UNCLEAR}
+    assert fates == {"shop.TestOld": Fate.GONE, **kept}
+
+
+def test_tests_that_cannot_be_compared_are_told_where_no_test_went() -> None:
+    """A file that they need went then: nobody knows what they would have said with it."""
+    runs = Runs(
+        before=report("shop.TestKept"),
+        end=report("shop.TestKept"),
+        old_tests=report("shop?"),
+        new_tests=report("shop.TestKept"),
+        tests_changed=True,
+        only_removed=True,
+    )
+    assert [one.fate for one in concluded(runs).old] == [Fate.UNCLEAR]
+
+
 def test_an_inherited_test_that_was_moved_is_told_once() -> None:
     """It is named by the module and the class that run it; its text stands in another file."""
     old, new = "test_cart.TestCart.test_total", "unit.test_cart.TestCart.test_total"

@@ -12,7 +12,7 @@ gone, skipped or made easier has not.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
 
@@ -250,6 +250,7 @@ class Runs(Value, kw_only=True):
     old_tests: TestReport | None = None  # with the new code
     new_tests: TestReport | None = None  # with the old code
     tests_changed: bool = False  # something of the test side differs
+    only_removed: bool = False  # all that differs on the test side are files that are gone
     is_unsure: bool = False  # tests stand in code files too, or `before` is not quite the start
     flaky: frozenset[str] = frozenset()
 
@@ -271,6 +272,7 @@ def concluded(runs: Runs) -> Trial:
             if name not in still_red and is_failing(runs.old_tests, name)
         ]
         judged = {name: _judged(runs, end, name) for name in dict.fromkeys((*lost, *failing))}
+        judged = _without_bystanders(judged, end) if runs.only_removed else judged
     red = {name: _since_red(runs, end, name) for name in _red_before(before, end, runs.old_tests)}
     found = (*judged.values(), *red.values())
     over = [*lost, *(name for name in red if name not in end.passed and not is_failing(end, name))]
@@ -281,6 +283,21 @@ def concluded(runs: Runs) -> Trial:
     if (crossed := runs.new_tests) is None:
         return trial
     return _known_again(trial.joined(_without_the_code(before, end, crossed, runs.flaky)))
+
+
+def _without_bystanders(
+    judged: Mapping[str, OldTest | None], end: TestReport
+) -> dict[str, OldTest | None]:
+    """The same, where files went that cannot be compiled any more, and others with them.
+
+    What passes at the end stands in a file that nobody touched.  A test that is gone is told.
+    """
+    if not any(one is not None and one.fate is Fate.GONE for one in judged.values()):
+        return dict(judged)
+    return {
+        name: None if one and one.fate is Fate.UNCLEAR and name in end.passed else one
+        for name, one in judged.items()
+    }
 
 
 def _known_again(trial: Trial) -> Trial:

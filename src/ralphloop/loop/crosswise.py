@@ -154,6 +154,7 @@ class _CheckOnTrial:
             old_tests=crossed.old_tests,
             new_tests=crossed.new_tests,
             tests_changed=sides.has_tests,
+            only_removed=sides.only_removes_tests,
             is_unsure=not self.is_start_known or sides.tests_in_code,
             flaky=crossed.excused | flaky,
         )

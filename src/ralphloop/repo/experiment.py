@@ -68,6 +68,12 @@ class Sides(Value, kw_only=True):
         return bool(self.tests or self.mixed)
 
     @property
+    def only_removes_tests(self) -> bool:
+        """Files of tests went, no helper among them, and nothing else differs on their side."""
+        is_more = self.mixed or self.has_settings
+        return not is_more and all(it.after is None for it in self.tests)
+
+    @property
     def held_back(self) -> tuple[Change, ...]:
         """What has to be as it was for a command to count: all that was there and judges.
 
