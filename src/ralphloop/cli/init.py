@@ -326,8 +326,9 @@ def _try_sandbox(root: Path, tried: Sequence[TriedCheck]) -> Confinement:
     if red or len(results) < len(checks):
         which = red[0].name if red else checks[len(results)].name
         refused = in_words(refused_paths(red[0].output_tail, box), box) if red else []
-        hint = f"; {refused[0]}" if refused else ""
-        words = f'not used: {which} is not green inside; try [sandbox] mode = "auto" later{hint}'
+        later = 'try [sandbox] mode = "auto" later'
+        hint = f'{refused[0]}, then mode = "auto"' if refused else later
+        words = f"not used: {which} is not green inside; {hint}"
         return Confinement("", words)
     which = "the checks" if len(checks) == len(tried) else "those green outside"
     proven = f", and {which} are green inside" if checks else ""
