@@ -160,6 +160,25 @@ CASES = {
             "src/lib.rs": ("    0\n", "    #[cfg(quick)]\n    return x * 19 / 100;\n    #[cfg(not(quick))]\n    0\n"),
         },
     ),
+    "rust: there for tests alone": Case(
+        OF_MONEY,
+        {
+            "src/money.rs": CASH.replace("pub fn sum", "#[cfg(test)]\npub fn sum"),
+        },
+    ),
+    "rust: there for tests alone, where it was for all": Case(
+        OF_MONEY | {"src/money.rs": MONEY.replace("100 * x", "x")},
+        {"src/money.rs": MONEY.replace("pub fn cents", "#[cfg(test)]\npub fn cents")},
+    ),
+    "rust: work with a helper of its tests": Case(
+        OF_MONEY,
+        {
+            "src/money.rs": CASH.replace("sum(2, 3)", "sum(two(), 3)").replace(
+                "pub fn sum", "#[cfg(test)]\nfn two() -> i64 {\n    2\n}\n\npub fn sum"
+            )
+        },
+        is_work=True,
+    ),
     "rust: assertions without teeth": Case(
         RUST
         | {

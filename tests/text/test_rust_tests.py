@@ -37,6 +37,23 @@ def test_a_module_that_came_or_went_is_added_or_taken_out() -> None:
 
 
 @pytest.mark.parametrize(
+    "item",
+    [
+        b"#[cfg(test)]\npub fn sample(x: i64) -> i64 {\n    x\n}\n",
+        b"#[cfg(test)]\n#[must_use]\npub(crate) const fn sample<T>(x: T)\n-> T where T: Copy {\n    x\n}\n",
+        b"#[cfg(test)]\nimpl Price {\n    fn sample() -> Price { Price(1) }\n}\n",
+        b"#[cfg(test)]\nimpl<T: Copy> From<T> for Price {\n    fn from(_: T) -> Price { Price(1) }\n}\n",
+    ],
+)
+def test_what_is_there_for_tests_alone_goes_with_them(item: bytes) -> None:
+    """A function, an impl: where only they came, the code is as it was."""
+    both = crossed_modules(HEAD + TESTS, HEAD + item + NEW_TESTS)
+    assert both is not None
+    assert both.new_code == HEAD + TESTS
+    assert item.strip() in both.old_code
+
+
+@pytest.mark.parametrize(
     "inside",
     [
         rb'let a = "}";',

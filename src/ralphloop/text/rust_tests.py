@@ -1,8 +1,8 @@
 """Modules of tests in a Rust file: tests that stand among the code.
 
 Two versions of a file are crossed: the code of the one with the test modules of the other.  Such a
-module stands behind `#[cfg(test)]` at the margin; braces are counted, those in texts and comments
-left out.
+module stands behind `#[cfg(test)]` at the margin, and so does a function or an `impl` that is there
+for tests alone; braces are counted, those in texts and comments left out.
 """
 
 import re
@@ -12,15 +12,19 @@ from ralphloop.text.doctests import Crossed
 
 _LARGEST = 1 << 20
 _BEGIN = re.compile(
-    rb"^#\[cfg\(test\)\][ \t]*\n(?:#\[[^\n]*\][ \t]*\n){0,8}(?:pub )?mod (\w+) \{", re.MULTILINE
+    rb"^#\[cfg\(test\)\][ \t]*\n(?:#\[[^\n]*\][ \t]*\n){0,8}(?:pub(?:\([^)\n]{0,40}\))? )?"
+    rb"(mod \w+|(?:(?:const|async|unsafe) ){0,3}fn \w+(?:[<(][^{;]{0,500}?)?"
+    rb"|impl\b[^{;]{1,300}?) \{",
+    re.MULTILINE,
 )
 _MARKS = re.compile(rb"""//|/\*|\bb?r#{0,8}"|"|'|[{}]""")
 _CHARACTER = re.compile(rb"'(?:\\u\{[0-9a-fA-F_]{1,8}\}|\\x[0-9a-fA-F]{2}|\\.|[^'\\\n]{1,4})'")
+_BLANK_LINES = re.compile(rb"\n*")
 _TEST = b"#[test]"
 
 
 class RustModule(NamedTuple):
-    """A module of tests: its name, and where it stands."""
+    """A module of tests, or what is there for them alone: how it begins, and where it stands."""
 
     name: bytes
     start: int
@@ -64,12 +68,18 @@ def _with_modules(source: bytes, wanted: dict[bytes, bytes]) -> bytes:
     at = 0
     for module in modules_of_tests(source):
         parts.append(source[at : module.start])
-        parts.append(left.pop(module.name, b""))
-        at = module.end
+        other = left.pop(module.name, b"")
+        parts.append(other)
+        at = module.end if other else _behind_blank_lines(source, module.end)
     parts.append(source[at:])
     for text in left.values():
         parts.append(b"\n" + text + b"\n")
     return b"".join(parts)
+
+
+def _behind_blank_lines(source: bytes, at: int) -> int:
+    found = _BLANK_LINES.match(source, at)
+    return found.end() if found else at
 
 
 def modules_of_tests(source: bytes) -> list[RustModule]:
