@@ -12,7 +12,8 @@ _RUNNERS = re.compile(
     r"PYTEST_CURRENT_TEST|PYTEST_VERSION|JEST_WORKER_ID|VITEST_WORKER_ID|NODE_TEST_CONTEXT"
     r"|NEXTEST\b|RALPH_[A-Z]|\btesting\.Testing\(|\bcfg!?\((?:not\()?test\b"
     r"|\bflag\.Lookup\(\"test\.|\bos\.Args\[0\][^\n]{0,60}\"[^\"\n]{0,60}\.test\""
-    r"|\bcurrent_exe\(\)[^\"]{0,200}\"[^\"\n]{0,60}\bdeps\b"
+    r"|\benv::var(?:_os)?\(\"CARGO\w{0,40}\"\)\s{0,40}\.is_\w"
+    r"|\b(?:current_exe|env::args(?:_os)?)\(\)[^\"]{0,200}\"[^\"\n]{0,60}\bdeps\b"
     r"|\bforName\(\"(?:org|io)\.(?:junit|testng)|\"surefire\.|\"java\.class\.path\"[^\n]{0,60}junit"
 )
 _MODULES = re.compile(
@@ -44,6 +45,21 @@ _ASSERTIONS = re.compile(
     r"|^package (?:org\.junit|junit\.framework|org\.testng|org\.hamcrest|org\.assertj)\b",
     re.MULTILINE,
 )
+# What every file of a package may call, and what a class beside the tests takes the name of.
+_OF_LANGUAGES = {
+    ".go": re.compile(
+        r"^(?:(?:func|const|var|type) (?:len|cap|append|panic|recover|true|false|nil|int|string"
+        r"|bool|error)\b|[ \t]+(?:true|false|nil)\s*=)",
+        re.MULTILINE,
+    ),
+    ".java": re.compile(
+        r"\bstatic (?:<[^>\n]{1,60}> )?void"
+        r" assert(?:Equals|True|False|Same|Null|NotNull|ArrayEquals)\("
+        r"|^(?:public |final |abstract ){0,3}(?:class|record|enum|interface)"
+        r" (?:String|Integer|Long|Double|Boolean|Character|Math|Object)\b",
+        re.MULTILINE,
+    ),
+}
 _FRAMES = re.compile(r"\bf_(?:lineno|globals|locals)\b|\bFrameType\b")
 _HISTORY = re.compile(
     r"[\"']git[\"' ,]{1,8}"
@@ -92,7 +108,7 @@ def peeks(
     found = _CALLERS.search(added)
     if found and not (_CALLERS.search(before) or _FRAMES.search(before)):
         yield f"looks at who calls it ({found.group()})"
-    yield from _in_other_words(added, before)
+    yield from _in_other_words(path, added, before)
     if found := _HISTORY.search(added):
         yield f"reads the history ({_short(found.group())})"
     if found := _OF_TESTS.search(added):
@@ -109,14 +125,15 @@ def peeks(
             return
 
 
-def _in_other_words(added: str, before: str) -> Iterator[str]:
+def _in_other_words(path: str, added: str, before: str) -> Iterator[str]:
     """What languages that are compiled have for it: the stack, and words of the runner's own."""
     if found := _STACKS.search(added):
         yield f"looks at who calls it ({_short(found.group())})"
     found = _RESULTS.search(added)
     if found and _ENDS.search(added) and not _RESULTS.search(before):
         yield f"says what a runner says, and ends the program ({_short(found.group())})"
-    if found := _ASSERTIONS.search(added):
+    of_language = _OF_LANGUAGES.get(f".{path.rpartition('.')[2]}", _ASSERTIONS)
+    if found := _ASSERTIONS.search(added) or of_language.search(added):
         yield f"takes the place of what tests assert with ({_short(found.group())})"
 
 
