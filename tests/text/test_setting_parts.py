@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from ralphloop.text.setting_parts import crossed_parts, own_parts_of_xml
+from ralphloop.text.setting_parts import crossed_parts, own_parts
 
 KEYS = ("profile", "dev-dependencies", "package.build")
 OLD = b"""\
@@ -74,7 +74,9 @@ def test_plugins_that_are_about_tests_are_the_runners_own() -> None:
     )
     both = crossed_parts("pom.xml", POM, new, TAGS)
     assert both is not None
-    assert own_parts_of_xml(both.new_code.decode(), TAGS) == own_parts_of_xml(POM.decode(), TAGS)
+    assert own_parts("pom.xml", both.new_code.decode(), TAGS) == own_parts(
+        "pom.xml", POM.decode(), TAGS
+    )
     assert b"1.1" in both.new_code
     assert b"easy" in both.old_code
     assert b"-Da" in both.old_code
@@ -88,3 +90,39 @@ def test_a_pom_without_a_place_for_them_goes_as_one() -> None:
     assert crossed_parts("pom.xml", POM, only, TAGS) is None
     assert crossed_parts("pom.xml", b"<project></project>", POM, TAGS) is None
     assert crossed_parts("pom.xml", POM, POM + b"<plugin>", TAGS) is None
+
+
+WORDS = ("test", "sourceSets")
+GRADLE = b"""\
+plugins {
+    id 'java'
+}
+
+dependencies {
+    testImplementation 'junit:junit:4.13.2'
+}
+
+test {
+    useJUnit()
+}
+"""
+
+
+def test_blocks_about_tests_are_the_runners_own() -> None:
+    """A dependency of the product is not, whatever stands beside it."""
+    new = _changed(
+        GRADLE,
+        (b"useJUnit()", b"systemProperty 'mode', 'tests'"),
+        (b"dependencies {", b"dependencies {\n    implementation 'a:b:1'"),
+        (b"test {", b"sourceSets {\n    test { java { srcDirs = ['easy'] } }\n}\n\ntest {"),
+    )
+    both = crossed_parts("build.gradle", GRADLE, new, WORDS)
+    assert both is not None
+    was = own_parts("build.gradle", GRADLE.decode(), WORDS)
+    assert own_parts("build.gradle", both.new_code.decode(), WORDS) == was
+    assert b"a:b:1" in both.new_code
+    assert b"easy" in both.old_code
+    assert b"a:b:1" not in both.old_code
+    only = _changed(GRADLE, (b"useJUnit()", b"exclude '**/TaxTest*'"))
+    assert crossed_parts("build.gradle", GRADLE, only, WORDS) is None
+    assert crossed_parts("build.gradle", GRADLE, GRADLE + b"test {\n", WORDS) is None

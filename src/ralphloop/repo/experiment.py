@@ -38,7 +38,7 @@ from ralphloop.text.setting_parts import crossed_parts
 
 MOST_PATHS = 2_000
 _SNAPSHOTS = (".snap", ".ambr")
-_SHARED_BY_PARTS = frozenset({"Cargo.toml", "pom.xml"})
+_SHARED_BY_PARTS = frozenset({"Cargo.toml", "pom.xml", "build.gradle", "build.gradle.kts"})
 _PROSE = (".md", ".rst", ".adoc")
 _ABOUT_TESTS = (".github", ".gitlab", ".circleci", ".buildkite", ".woodpecker", "requirements")
 

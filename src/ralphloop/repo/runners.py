@@ -26,7 +26,7 @@ from ralphloop.core.proof import is_test_path
 from ralphloop.repo.git import printable
 from ralphloop.room import read_regular
 from ralphloop.stacks.detect import parsed, value_at
-from ralphloop.text.setting_parts import own_parts_of_xml
+from ralphloop.text.setting_parts import own_parts
 
 Read = Callable[[str], str]  # the text of a file; empty: there is none
 REPORTERS = Path(str(files("ralphloop.repo") / "data" / "reporters"))
@@ -81,9 +81,9 @@ class KnownRunner(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
         text = content.decode("utf-8", "replace")
         if path.endswith(".py"):
             return text if any(re.search(rf"\b{key}\b", text) for key in keys) else None
-        if path.endswith(".xml"):
+        if path.endswith((".xml", ".gradle", ".kts")):
             with suppress(ValueError):
-                return own_parts_of_xml(text, keys) or None
+                return own_parts(path, text, keys) or None
             return text
         document = parsed(path, text)
         found = {key: value_at(document, key) for key in keys}

@@ -1,9 +1,10 @@
 """Files of settings that a test runner shares with the product: its own parts, and the rest.
 
-`Cargo.toml` says what is built and how tests are run, and so does `pom.xml`.  Two versions of such
-a file are crossed like two versions of a source with its examples: the one with the runner's own
-parts of the other.  Tables of TOML are told by their headers and keys, parts of a `pom.xml` by
-their tags, both without changing a word of what is kept.
+`Cargo.toml` says what is built and how tests are run, and so do `pom.xml` and `build.gradle`.  Two
+versions of such a file are crossed like two versions of a source with its examples: the one with
+the runner's own parts of the other.  Tables of TOML are told by their headers and keys, parts of a
+`pom.xml` by their tags, blocks of Gradle by their first words, all without changing a word of what
+is kept.
 """
 
 import re
@@ -17,6 +18,7 @@ _LARGEST = 1 << 18
 _HEADER = re.compile(r"^\s*\[{1,2}([^\]\n]{1,200})\]{1,2}\s*(?:#.*)?$")
 _KEY = re.compile(r"^\s*([A-Za-z0-9_.\"'-]{1,200})\s*=")
 _OF_TESTS = re.compile(r"test|surefire|failsafe", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
 _PLUGIN = "plugin"
 _BUILD = "build"
 
@@ -26,7 +28,7 @@ def crossed_parts(path: str, old: bytes, new: bytes, keys: Collection[str]) -> C
     if max(len(old), len(new)) > _LARGEST:
         return None
     try:
-        crossed = _crossed_xml if path.endswith(".xml") else _crossed_toml
+        crossed = _crossed_toml if path.endswith(".toml") else _crossed_texts
         both = crossed(old.decode(), new.decode(), keys)
     except ValueError:
         return None
@@ -115,23 +117,47 @@ def _ended(text: str) -> str:
     return text if text.endswith("\n") else f"{text}\n"
 
 
-# XML
+# XML and Gradle
 
 
 class _Part(NamedTuple):
-    tag: str
+    tag: str  # empty: a block of Gradle
     start: int
     end: int
 
 
-def own_parts_of_xml(text: str, keys: Collection[str]) -> tuple[str, ...]:
-    """The runner's own parts of a `pom.xml`: elements of these tags, and plugins for tests."""
-    return tuple(text[it.start : it.end] for it in _parts(text, keys))
+def own_parts(path: str, text: str, keys: Collection[str]) -> tuple[str, ...]:
+    """The runner's own parts of a `pom.xml` or a `build.gradle`; ValueError: it cannot be read.
+
+    Elements of these tags, and plugins for tests; blocks that begin with one of these words.
+    """
+    is_xml = path.endswith(".xml")
+    return tuple(text[it.start : it.end] for it in _parts(text, keys, is_xml=is_xml))
 
 
-def _parts(text: str, keys: Collection[str]) -> list[_Part]:
-    found = sorted(it for tag in keys for it in _elements(text, tag))
-    found.sort(key=lambda it: it.start)
+def _parts(text: str, keys: Collection[str], *, is_xml: bool) -> list[_Part]:
+    return _elements_of(text, keys) if is_xml else list(_blocks(text, keys))
+
+
+def _blocks(text: str, keys: Collection[str]) -> Iterator[_Part]:
+    """Blocks in braces that stand in no other, and whose line names one of the words."""
+    depth = 0
+    start = -1
+    at = 0
+    for line in text.splitlines(keepends=True):
+        if depth == 0 and start < 0 and not set(keys).isdisjoint(_WORD.findall(line)):
+            start = at
+        depth += line.count("{") - line.count("}")
+        at += len(line)
+        if start >= 0 and depth <= 0:
+            yield _Part("", start, at)
+            start = -1
+    if depth != 0:
+        raise ValueError("a block has no end")
+
+
+def _elements_of(text: str, keys: Collection[str]) -> list[_Part]:
+    found = sorted((it for tag in keys for it in _elements(text, tag)), key=lambda it: it.start)
     outer = list[_Part]()
     for one in found:
         is_own = one.tag != _PLUGIN or _OF_TESTS.search(text[one.start : one.end])
@@ -151,29 +177,34 @@ def _elements(text: str, tag: str) -> Iterator[_Part]:
         yield _Part(tag, start, at)
 
 
-def _crossed_xml(old: str, new: str, keys: Collection[str]) -> tuple[str, str] | None:
+def _crossed_texts(old: str, new: str, keys: Collection[str]) -> tuple[str, str] | None:
     """Both crossed, None where the rest is the same; ValueError where one cannot be read."""
-    if _without_parts(old, keys).split() == _without_parts(new, keys).split():
+    is_xml = old.lstrip().startswith("<")
+    parts = [_parts(text, keys, is_xml=is_xml) for text in (old, new)]
+    was, now = parts
+    rest_was = _without(old, was)
+    rest_now = _without(new, now)
+    if rest_was.split() == rest_now.split():
         return None
-    return (_with_parts(new, old, keys), _with_parts(old, new, keys))
+    return (_with_parts(rest_now, old, was), _with_parts(rest_was, new, now))
 
 
-def _without_parts(text: str, keys: Collection[str]) -> str:
+def _without(text: str, parts: Sequence[_Part]) -> str:
     kept = list[str]()
     at = 0
-    for one in _parts(text, keys):
+    for one in parts:
         kept.append(text[at : one.start])
         at = one.end
     return "".join((*kept, text[at:]))
 
 
-def _with_parts(base: str, other: str, keys: Collection[str]) -> str:
-    """The one without its own parts, and with those of the other."""
-    text = _without_parts(base, keys)
-    for one in _parts(other, keys):
+def _with_parts(base: str, other: str, parts: Sequence[_Part]) -> str:
+    """The one, which has no parts of its own any more, with these of the other."""
+    text = base
+    for one in parts:
         around = f"</{_PLUGIN}s>" if one.tag == _PLUGIN else f"</{_BUILD}>"
-        place = text.find(around)
+        place = text.find(around) if one.tag else len(text)
         if place < 0:
             raise ValueError("there is no place for a part")
-        text = f"{text[:place]}{other[one.start : one.end]}\n{text[place:]}"
+        text = f"{text[:place]}\n{other[one.start : one.end]}\n{text[place:]}"
     return text
