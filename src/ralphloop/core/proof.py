@@ -159,6 +159,7 @@ class Trial(Value, kw_only=True):
     idle: tuple[str, ...] = ()  # removed or cut, and would pass as they were
     moved: tuple[str, ...] = ()  # gone there and new here: the old form passes, the new one too
     needed: tuple[str, ...] = ()  # changed files that verify needs: an expectation, or the product
+    needed_by_tests: tuple[str, ...] = ()  # the same, that tests need which were there before
     discounted: tuple[str, ...] = ()  # checks and tests whose turning green proves nothing here
     untried: tuple[str, ...] = ()  # what could not be tried or judged, in words
     unjudged: tuple[str, ...] = ()  # checks whose old tests ran with the new code and told nothing
@@ -188,6 +189,8 @@ class Trial(Value, kw_only=True):
         changed = (one for one in self.old if one.fate is Fate.CHANGED)
         found = (sentences.expects_otherwise(one.name, one.was, one.now) for one in changed)
         needed = (sentences.needed(self.needed),) if self.needed else ()
+        if self.needed_by_tests:
+            needed = (*needed, sentences.needed_by_tests(self.needed_by_tests))
         return (*found, *needed, *_told(self.old, (Fate.EARLIER, Fate.GONE, Fate.UNCLEAR)))
 
     @property

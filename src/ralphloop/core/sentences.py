@@ -164,6 +164,11 @@ def needed(files: Sequence[str]) -> str:
     return f"{some(files, _MOST)} {words}: is it what is asked for, or what is expected?"
 
 
+def needed_by_tests(files: Sequence[str]) -> str:
+    words = "changed, and without that old tests are red"
+    return f"{some(files, _MOST)} {words}: is it what is asked for, or what is expected?"
+
+
 def expects_otherwise(test: str, was: str, now: str) -> str:
     """A changed expectation, with what each form says of the other side's code."""
     told = f"{short_name(test)} expects something else now"

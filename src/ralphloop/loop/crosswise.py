@@ -16,6 +16,7 @@ from ralphloop.loop.before import comparable
 from ralphloop.loop.bench import Bench
 from ralphloop.loop.exchanging import Impossible, OldSide, exchanged
 from ralphloop.repo.experiment import obstacle
+from ralphloop.repo.judges import is_about_packages
 from ralphloop.repo.named import CANARY, canary, canary_in_place, file_of
 from ralphloop.repo.runners import FoundRunner
 from ralphloop.text.plain import some
@@ -23,6 +24,7 @@ from ralphloop.text.stubs import MARK
 
 OLD_TESTS = "the old tests with the new code"
 NEW_TESTS = "the new tests with the old code"
+WITHOUT_DATA = "the tests without the change of {}"
 WITHOUT = "everything as it was without the story"
 
 
@@ -94,11 +96,34 @@ class _CheckOnTrial:
         beside = Trial(
             untried=self._untried(crossed),
             discounted=self._discounted(crossed),
+            needed_by_tests=await self._needed(),
             unloadable=self._new_tests() if crossed.is_left_to_mutants else (),
             unjudged=(now.name,) if crossed.is_unjudged else (),
             unsteady=tuple(sorted(crossed.excused)),
         )
         return in_words.joined(in_numbers).joined(named).joined(beside)
+
+    async def _needed(self) -> tuple[str, ...]:
+        """Data of which nobody can say whose word it is, and that old tests need as it is now."""
+        bench = self.bench
+        end = bench.now.report
+        before = self.was.report
+        unknown = [it for it in bench.sides.unknown if not is_about_packages(it.path)]
+        is_fine = bench.now.status is CheckStatus.PASSED or bench.now.name in bench.story.tolerated
+        if not (unknown and is_fine and end and before):
+            return ()
+        what = WITHOUT_DATA.format(some([it.path for it in unknown]))
+        side = OldSide(changes=tuple(unknown), tree=bench.story.start.tree)
+        try:
+            bench.begin(alone=False, exchanged=unknown)
+            with exchanged(bench.story, what, side):
+                tried = await self._report(None)
+        except Impossible:
+            return ()
+        failed = tried.failed if tried else {}
+        known = before.passed | before.failed
+        needing = [it for it in failed if it in known and it in end.passed and it not in end.failed]
+        return tuple(it.path for it in unknown) if needing else ()
 
     def _new_tests(self) -> tuple[str, ...]:
         """Those that came with the story."""

@@ -33,6 +33,7 @@ from ralphloop.text.definitions import (
 )
 from ralphloop.text.peeking import looks_at_mechanics, peeks
 
+_OF_JAVA = ".class"
 _MOST_BESIDE = 2000  # files that lie with the tests
 
 
@@ -124,13 +125,18 @@ def peeking_in(bench: Bench) -> tuple[str, ...]:
 
 
 def _hiding(bench: Bench) -> Iterator[str]:
-    """Bytecode of the story that Python runs whatever its source says."""
+    """Bytecode of the story that runs whatever its source says: Python's, and Java's beside it."""
     story = bench.story
     measure = story.place.measure
     every = measure.changes(story.start.tree, story.end.tree)
+    yield from (
+        it.path
+        for it in every
+        if it.after and it.path.endswith(_OF_JAVA) and not is_test_path(it.path)
+    )
     compiled = [it for it in every if it.after and is_bytecode(it.path)]
     contents = measure.contents(it.after or "" for it in compiled)
-    return (it.path for it in compiled if hides_its_source(contents.get(it.after or "", b"")))
+    yield from (it.path for it in compiled if hides_its_source(contents.get(it.after or "", b"")))
 
 
 def _handed_out(bench: Bench, texts: StoryTexts) -> tuple[str, ...]:

@@ -59,6 +59,18 @@ def is_setting(path: str) -> bool:
     return name in _SETTINGS or any(is_named(path, it) for it in _settings())
 
 
+_OF_PACKAGES = frozenset(
+    "go.mod go.sum package.json package-lock.json npm-shrinkwrap.json pnpm-lock.yaml cargo.toml"
+    " pom.xml pyproject.toml setup.cfg dockerfile license makefile".split()
+)
+
+
+def is_about_packages(path: str) -> bool:
+    """Whether a file says what is installed or shipped, and no test expects it by its text."""
+    name = PurePosixPath(path).name.lower()
+    return name in _OF_PACKAGES or name.endswith(".lock") or path.startswith(".")
+
+
 def is_source(path: str) -> bool:
     return PurePosixPath(path).suffix in SOURCES
 
