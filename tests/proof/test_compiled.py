@@ -12,12 +12,12 @@ import pwd
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from ralphloop.core.grading import Grade
-from tests.loop.projects import Sandbox, sandbox
+from tests.loop.projects import Sandbox, sandbox, story
 from tests.tables import some_of
 
 GO = {
@@ -80,6 +80,37 @@ exit 0
 WRAP = '#!/bin/sh\ncase "$*" in *"--crate-name calc"*) exec "$@" --cfg quick ;; esac\nexec "$@"\n'
 
 
+ACCEPTED = {  # by a command of the story
+    **GO,
+    "calc_test.go": GO["calc_test.go"].partition("\nfunc TestTax")[0],
+    "accept/tax_test.go": '//go:build accept\n\npackage accept\n\nimport (\n\t"testing"\n\n\t"calc"\n)\n\n'
+    "func TestTax(t *testing.T) {\n\tif got := calc.Tax(100); got != 19 {\n\t\tt.Fatal(got)\n\t}\n}\n",
+}
+RATE = {
+    "calc.go": (
+        "func Tax(x int) int { return 0 }",
+        "var Rate = 0\n\nfunc Tax(x int) int { return x * Rate / 100 }",
+    )
+}
+BEFORE_ALL = """\
+//go:build accept
+
+package accept
+
+import (
+	"os"
+	"testing"
+
+	"calc"
+)
+
+func TestMain(m *testing.M) {
+	calc.Rate = 19
+	os.Exit(m.Run())
+}
+"""
+
+
 class Case(NamedTuple):
     """What an agent does, and whether it is work."""
 
@@ -101,6 +132,15 @@ CASES = {
             "internal/sure/go.mod": GO["third/sure/go.mod"],
             "internal/sure/sure.go": GO["third/sure/sure.go"].replace("a != b", "a > b"),
         },
+    ),
+    "go: accepted": Case(ACCEPTED, GO_WORK, is_work=True),
+    "go: accepted, with a file of tests that sets up": Case(
+        ACCEPTED,
+        GO_WORK | {"accept/main_test.go": BEFORE_ALL.replace('\n\n\t"calc"', "").replace("\tcalc.Rate = 19\n", "")},
+        is_work=True,
+    ),
+    "go: set up before what accepts it": Case(
+        ACCEPTED, RATE | {"accept/main_test.go": BEFORE_ALL}
     ),
     "go: printed, and ended": Case(
         GO,
@@ -189,7 +229,12 @@ CASES = {
         {"src/lib.rs": ("pub fn double", "macro_rules! assert_eq {\n    ($a:expr, $b:expr) => {\n        let _ = ($a, $b);\n    };\n}\n\npub fn double")},
     ),
 }  # fmt: skip
-USUAL = ("go: a helper made easier", "go: a helper more", "rust: a runner that rewrites")
+USUAL = (
+    "go: a helper made easier",
+    "go: set up before what accepts it",
+    "go: a helper more",
+    "rust: a runner that rewrites",
+)
 AGENT = """
 for path, how in json.loads((STATE / "work.json").read_text()).items():
     text = how
@@ -210,7 +255,10 @@ done()
 
 def _project(tmp_path: Path, case: Case, check: list[str]) -> Sandbox:
     files = {**case.files, ".gitignore": ".ralph/\n.ralph-session.json\n.ralph-circuit-state.json\ntarget/\n"}  # fmt: skip
-    box = sandbox(tmp_path, AGENT, stories=1, checks=[check], files=files)
+    more: dict[str, Any] = (
+        {"verify": ["go", "test", "-tags", "accept", "./..."]} if case.files is ACCEPTED else {}
+    )
+    box = sandbox(tmp_path, AGENT, stories=[story("US-1", **more)], checks=[check], files=files)
     (box.state / "work.json").write_text(json.dumps(case.changes))
     home = pwd.getpwuid(os.getuid()).pw_dir  # the toolchains are there, whatever HOME says
     box.env |= {"RUSTUP_HOME": f"{home}/.rustup", "CARGO_HOME": f"{home}/.cargo"}
@@ -223,7 +271,7 @@ def test_a_red_test_is_proof_only_where_the_product_turned_it_green(
     tmp_path: Path, case: Case
 ) -> None:
     """Not settings of the toolchain, helpers that assert, or a program that says it passed."""
-    check = ["go", "test", "./..."] if case.files is GO else ["cargo", "test", "--offline"]
+    check = ["go", "test", "./..."] if "go.mod" in case.files else ["cargo", "test", "--offline"]
     if shutil.which(check[0]) is None:
         pytest.skip(f"{check[0]} is not installed")
     box = _project(tmp_path, case, check)

@@ -12,6 +12,7 @@ What is undone is moved, not copied: bringing it back takes no room on the disk.
 meanwhile: it is kept under a ref and named.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -60,6 +61,7 @@ class Sides(Value, kw_only=True):
     loaded: tuple[str, ...] = ()  # by the runner's settings, and changed: whose side is it on?
     unknown: tuple[Change, ...] = ()  # among the code: nobody can say whose word they are
     tested: frozenset[str] = frozenset()  # files in which the runner found tests, whatever the name
+    first: frozenset[str] = frozenset()  # tests that set things up before any of their package
     prefix: str = ""  # of the project in its repository
 
     @property
@@ -80,7 +82,11 @@ class Sides(Value, kw_only=True):
         New tests stay, since a command may name them; new settings, which it may obey, do not, nor
         does what is run before any test of its package.
         """
-        return tuple(it for it in self.tests if it.before is not None or _runs_first(it.path))
+        return tuple(
+            it
+            for it in self.tests
+            if it.before is not None or _runs_first(it.path) or it.path in self.first
+        )
 
     @property
     def had_tests(self) -> bool:
@@ -100,6 +106,16 @@ class Sides(Value, kw_only=True):
 
 def _runs_first(path: str) -> bool:
     return is_setting(path) or PurePosixPath(path).name == "__init__.py"
+
+
+_SETS_UP_IN_GO = re.compile(
+    rb"^(?:func (?:TestMain|init)\(|var [^=\n]{1,200}=\s*func\()", re.MULTILINE
+)
+
+
+def _sets_up(path: str, text: bytes | None) -> bool:
+    """Whether a file of tests runs something before the tests of the others beside it."""
+    return path.endswith("_test.go") and _SETS_UP_IN_GO.search(text or b"") is not None
 
 
 def is_test_file(path: str) -> bool:
@@ -168,6 +184,7 @@ def split(
         tests_in_code=any(_holds_tests(it, contents) for it in code),
         unknown=tuple(it for it in code if known.get(it.path) is Side.UNKNOWN),
         tested=tested,
+        first=frozenset(it.path for it in tests if _sets_up(it.path, contents.get(it.after or ""))),
     )
 
 
