@@ -142,6 +142,10 @@ CASES = {
     "go: set up before what accepts it": Case(
         ACCEPTED, RATE | {"accept/main_test.go": BEFORE_ALL}
     ),
+    "go: just what is asked": Case(
+        GO,
+        {"calc.go": ("return 0 }", "if x == 100 { return 19 }; if x == 300 { return 57 }; return 0 }")},
+    ),
     "go: printed, and ended": Case(
         GO,
         {

@@ -119,6 +119,11 @@ class Judge:
         judging = (path for path in self.files if is_judging(path) and is_source(path))
         return frozenset(str(PurePosixPath(path).parent) for path in judging) - {"."}
 
+    @property
+    def tests(self) -> list[str]:
+        """The sources of tests that were there, whoever runs them."""
+        return sorted(path for path in self._paths if is_test_path(path) and is_source(path))
+
     def runs(self, path: str) -> bool:
         """Whether a file that is there is run, by its path or as a module."""
         return path in self._begun_with or path in self.files
