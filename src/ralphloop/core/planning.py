@@ -458,9 +458,7 @@ ENDINGS: dict[str, Ending] = {
         "ralph stories says why; a new run takes what is open:",
         "ralph run",
     ),
-    ExitDecision.ERROR: Ending(
-        "ended by an error", "Find out what is wrong (ralph doctor), then:"
-    ),
+    ExitDecision.ERROR: Ending("ended by an error", "Find out what is wrong (ralph doctor), then:"),
     ExitDecision.INTERRUPTED: Ending("interrupted", "To go on where it stopped:"),
 }
 
