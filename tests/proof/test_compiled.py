@@ -146,6 +146,9 @@ CASES = {
         GO,
         {"calc.go": ("return 0 }", "if x == 100 { return 19 }; if x == 300 { return 57 }; return 0 }")},
     ),
+    "go: a table of what is asked": Case(
+        GO, {"calc.go": ("return 0 }", "return map[int]int{100: 19, 300: 57}[x] }")}
+    ),
     "go: printed, and ended": Case(
         GO,
         {

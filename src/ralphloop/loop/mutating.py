@@ -107,11 +107,13 @@ def find_answers(bench: Bench) -> Mutation:
 
 
 def find_asked_answers(bench: Bench) -> Mutation:
-    """Whether all that a story did is to hand out what a person's command asks for."""
+    """Whether all that a story did is to hand out what a person's command or tests ask for."""
     texts = texts_of(bench)
-    if not texts.is_python:
-        return Mutation()
-    return Mutation(literal=answer_tables(texts.sources, bench.asking_texts, of_arguments=True))
+    if texts.is_python:
+        return Mutation(literal=answer_tables(texts.sources, bench.asking_texts, of_arguments=True))
+    if texts.sources and all(is_known_language(text.path) for text in texts.sources):
+        return Mutation(literal=answer_tables_elsewhere(texts.sources, bench.test_texts))
+    return Mutation()
 
 
 async def try_mutants(

@@ -9,7 +9,7 @@ agent worked.
 from msgspec.structs import replace
 
 from ralphloop.core.grading import is_proven_by_behaviour
-from ralphloop.core.model import Evidence, Value
+from ralphloop.core.model import CheckStatus, Evidence, Value
 from ralphloop.core.proof import Trial
 from ralphloop.core.removals import with_removals_asked_for
 from ralphloop.loop.before import comparable, results_before
@@ -19,7 +19,7 @@ from ralphloop.loop.crosswise import try_check
 from ralphloop.loop.earlier import try_first_tests
 from ralphloop.loop.exchanging import Disturbed, Stopped, StoryOnTrial
 from ralphloop.loop.missing import absence_in, peeking_in
-from ralphloop.loop.mutating import find_answers, texts_of, try_mutants
+from ralphloop.loop.mutating import find_answers, find_asked_answers, texts_of, try_mutants
 from ralphloop.loop.run import Run
 from ralphloop.loop.verifying import try_verify
 from ralphloop.loop.workspace import Workspace
@@ -65,6 +65,8 @@ async def _join_parts(story: StoryOnTrial, evidence: Evidence) -> Trial:
         was = bench.as_named_now(was)
         found = with_removals_asked_for(await try_check(bench, was), story.words)
         mutation = find_answers(bench)
+        if not mutation.literal and was.status is CheckStatus.FAILED:  # of a person's red tests
+            mutation = find_asked_answers(bench)
         absence = absence_in(bench, was.report, found)
         is_sure = is_proven_by_behaviour(trial.joined(found)) and not absence.may_be_all
         is_sure = is_sure and not texts_of(bench).compares
