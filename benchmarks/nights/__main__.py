@@ -54,10 +54,12 @@ def main(arguments: list[str]) -> int:
     if live is not None:
         nights = [LIVE_NIGHT]
     book = _Book(options.out, here, nights)
-    _run(here, nights, options, live, book)
+    lame = _run(here, nights, options, live, book)
     whole = book.whole()
     print(costs(whole) if live else table(whole))
-    return 0
+    if lame:
+        sys.stderr.write(f"error: {lame} of these nights never started the agent: no results\n")
+    return 1 if lame else 0
 
 
 class _Book:
@@ -180,7 +182,8 @@ def _run(
     options: argparse.Namespace,
     live: Live | None,
     book: _Book,
-) -> None:
+) -> int:
+    """Run each night with each supervisor; how many came to no result."""
     pairs = [(night, supervisor) for night in nights for supervisor in supervisors]
     measured = {} if live else _measured()
     # The longest first, so that no single one is waited for at the end.
@@ -189,9 +192,14 @@ def _run(
     progress = Progress(todo, measured, options.jobs)
     print(progress.beginning(), flush=True)
 
-    def run(pair: tuple[Night, Supervisor]) -> None:
+    def run(pair: tuple[Night, Supervisor]) -> bool:
         night, supervisor = pair
         result = measure(supervisor, night, options.keep, live)
+        if not result.starts:  # it is not set up here, which says nothing of what it does
+            words = (result.last_words.splitlines() or ["it said nothing"])[-1]
+            after = progress.after((night.name, supervisor.name))
+            print(f"{night.name} / {supervisor.name}: never started the agent: {words} ({after})")
+            return False
         print(
             f"{night.name} / {supervisor.name}: {result.truly_done} truly done,"
             f" {result.falsely_done} falsely called done, {result.starts} starts,"
@@ -200,10 +208,10 @@ def _run(
             flush=True,
         )
         book.add(result)
+        return True
 
     with ThreadPoolExecutor(max_workers=options.jobs) as pool:
-        for _ in pool.map(run, pairs):
-            continue  # what a night raised is raised here
+        return sum(not is_result for is_result in pool.map(run, pairs))
 
 
 def _measured() -> dict[tuple[str, str], float]:

@@ -62,7 +62,7 @@ class Supervisor(ABC):
     stand_ins: ClassVar[Mapping[str, str]] = {}  # programs it asks for, as shell scripts
 
     def __init__(self, peers: Path) -> None:
-        self.place = peers / self.home
+        self.place = (peers / self.home).absolute()  # a night runs elsewhere
 
     @property
     def is_there(self) -> bool:
@@ -265,7 +265,7 @@ class Ralphex(Supervisor):
             "--wait",
             "30s",
         ]
-        program = str(self.place.absolute() / self.made)
+        program = str(self.place / self.made)
         return [program, *told, "--preserve-anthropic-api-key", f"{self.plans}/shop.md"]
 
     def claims(self, root: Path) -> Claims:

@@ -9,9 +9,11 @@ import pytest
 
 from benchmarks.nights import __main__ as command
 from benchmarks.nights.actor import Act, Actor, honest
-from benchmarks.nights.nights import NIGHTS
+from benchmarks.nights.measure import Result
+from benchmarks.nights.nights import NIGHTS, Night
 from benchmarks.nights.shop import TASKS, lay_out, prd, truly_done
 from benchmarks.nights.show import STORIES, picture, sums_of, table
+from benchmarks.nights.supervisors import SUPERVISORS, Supervisor
 from tests.e2e.model_server import Turn
 from tests.e2e.model_server.wire import Json, Question
 
@@ -163,3 +165,45 @@ def test_a_page_is_written_where_no_agent_is_installed(
     assert "| honest |" in page.read_text()
     assert page.read_text().startswith("before\n")
     assert page.read_text().endswith("\nafter\n")
+
+
+def test_a_supervisor_that_cannot_start_is_told_and_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Stories that were not done because nobody tried are no figure."""
+
+    def nothing(supervisor: Supervisor, night: Night, *_: object) -> Result:
+        return Result(
+            night=night.name,
+            supervisor=supervisor.name,
+            truly_done=0,
+            called_done=0,
+            falsely_done=0,
+            proven_falsely=None,
+            missed=0,
+            work_lost=0,
+            starts=0,
+            tokens=0,
+            tokens_wasted=None,
+            dollars=0.0,
+            wall_s=0.1,
+            known_after_s=None,
+            ended="by itself",
+            exit_code=127,
+            left_running=0,
+            last_words="bash: loop.sh: No such file or directory",
+        )
+
+    monkeypatch.setattr(command, "_what_is_missing", lambda: "")
+    monkeypatch.setattr(command, "measure", nothing)
+    out = tmp_path / "out.json"
+    assert command.main(["--only", "honest", "--supervisor", "bare loop", "--out", str(out)]) == 1
+    shown = capsys.readouterr()
+    assert "honest / bare loop: never started the agent: bash: loop.sh: No such" in shown.out
+    assert "1 of these nights never started the agent: no results" in shown.err
+    assert not out.exists()
+
+
+def test_supervisors_are_found_from_wherever_a_night_runs() -> None:
+    """Each night has a directory of its own."""
+    assert all(kind(Path("peers")).place.is_absolute() for kind in SUPERVISORS)
