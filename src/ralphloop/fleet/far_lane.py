@@ -9,8 +9,10 @@ An order is in the journal before anybody has it, and its number is never given 
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -24,7 +26,7 @@ from ralphloop.core.iteration import Result
 from ralphloop.core.model import CheckResult, Outcome, ProcessEnd, Response
 from ralphloop.core.policy import time_left
 from ralphloop.core.run_state import AGENT_GONE
-from ralphloop.errors import RepositoryError
+from ralphloop.errors import JournalError, RepositoryError
 from ralphloop.fleet.carrier import Carrier, Delivery
 from ralphloop.fleet.hand import ERRORS, ORDER, PROMPT, REPORT, TRANSCRIPT
 from ralphloop.fleet.parcels import (
@@ -49,6 +51,7 @@ from ralphloop.loop.steadily import steadily
 from ralphloop.loop.workspace import AgentOrder
 from ralphloop.proc.threads import in_thread
 from ralphloop.repo.checks import check_of
+from ralphloop.repo.preflight import no_room
 from ralphloop.repo.work_tree import never_committed, project_prefix
 from ralphloop.room import new_file
 from ralphloop.text.plain import one_line
@@ -104,11 +107,11 @@ class FarLane(LaneWorkspace):
         self._told = ""
         if self._pool.note(self.number).machine:  # of the start before; nobody has this one yet
             self._pool.write(self.number, machine="")
-        files = await _in_peace(run, lambda: self._files(f"{name}: files"))
+        files = await self._in_peace(run, lambda: self._files(f"{name}: files"))
         work = self._work_order(run, order)
         content = {ORDER: msgspec.json.encode(work), PROMPT: order.prompt.encode()}
         repo = self._fleet.remote.repo
-        commit = await _in_peace(run, lambda: pack(repo, content, f"{name}: order", files))
+        commit = await self._in_peace(run, lambda: pack(repo, content, f"{name}: order", files))
         ref = refs_of(name)[0]
 
         def send() -> str:
@@ -123,9 +126,12 @@ class FarLane(LaneWorkspace):
             log=order.log,
             files=files,
         )
-        run.journal.set_meta(
-            GIVEN_KEY.format(name), given
-        )  # ahead: whoever comes next finds it out there
+        key = GIVEN_KEY.format(name)
+
+        async def written() -> None:  # ahead: whoever comes next finds it out there
+            run.journal.set_meta(key, given)
+
+        await self.with_room(written)
         delivery = await self._fleet.carrier.carry(
             given.ticket, lambda beat: self._hear(run, given, beat), run.stop
         )
@@ -206,7 +212,17 @@ class FarLane(LaneWorkspace):
     # What is heard meanwhile
 
     def _hear(self, run: Run, given: GivenOrder, beat: Beat) -> None:
-        """Show what a machine says, and keep what it has used so far."""
+        """Show what a machine says, and keep what it has used so far.
+
+        What cannot be written for want of room is said no more; the order goes on.
+        """
+        try:
+            self._show(run, given, beat)
+        except JournalError as error:
+            if not no_room(self._pool.home.project.directory, said=error):
+                raise
+
+    def _show(self, run: Run, given: GivenOrder, beat: Beat) -> None:
         self._note_account(given.ticket.agent, beat)
         if beat.away_until:
             return  # which was said when it began to wait
@@ -311,7 +327,7 @@ class FarLane(LaneWorkspace):
         until = time.monotonic() + _LATE_REPORT_S
         while True:
             try:
-                if commit := await _in_peace(run, lambda: remote.names(ref)):
+                if commit := await self._in_peace(run, lambda: remote.names(ref)):
                     return commit
             except RemoteAway:
                 return ""
@@ -325,32 +341,45 @@ class FarLane(LaneWorkspace):
         remote = self._fleet.remote
         if await self._patiently(run, lambda: remote.fetch(ref), "fetched") != commit:
             return None
-        return await _in_peace(run, lambda: unpack(remote.repo, commit))
+        return await self._in_peace(run, lambda: unpack(remote.repo, commit))
 
     async def _unpacked(self, run: Run, given: GivenOrder, parcel: Parcel) -> Result:
         try:
             report = msgspec.json.decode(parcel.content.get(REPORT, b""), type=WorkReport)
         except msgspec.DecodeError as error:
             raise NoParcel(str(error)) from error
-        await _in_peace(run, lambda: lay(self.place, parcel))
-        self.touched()
         log = self.project.transcripts / given.ticket.run / given.log
-        log.parent.mkdir(parents=True, exist_ok=True)
-        for name, path in {TRANSCRIPT: log, ERRORS: stderr_path(log)}.items():
-            if (data := parcel.content.get(name)) is not None:
-                with new_file(path) as file:
-                    file.write(data)
+
+        async def brought() -> str:
+            await in_thread(lambda _: lay(self.place, parcel))
+            self.touched()
+            _keep_words(log, parcel)
+            return self.tree().tree
+
+        tree = await self._steadily(run, brought)
         self._machine = report.machine
         self._slot = report.slot
-        self._brought = _Brought(self.tree().tree, report)
+        self._brought = _Brought(tree, report)
         return report.result
+
+    async def _in_peace(self, run: Run, work: Callable[[], _T]) -> _T:
+        """What comes of work for git, beside the event loop; begun again as all steps are."""
+
+        async def steps() -> _T:
+            return await in_thread(lambda _: work())
+
+        return await self._steadily(run, steps)
+
+    async def _steadily(self, run: Run, steps: Callable[[], Awaitable[_T]]) -> _T:
+        """What comes of steps; begun again where git was killed, or the disk was full."""
+        return await self.with_room(partial(steadily, run, steps))
 
     async def _patiently(self, run: Run, ask: Callable[[], str], what: str) -> str:
         """What the remote answers, once it does; empty where the run is stopped first."""
         said = False
         while True:
             try:
-                return await _in_peace(run, ask)
+                return await self._in_peace(run, ask)
             except RemoteAway as error:
                 if not said:
                     run.tell(f"warning: lane {self.number} waits to have its work {what}: {error}")
@@ -393,13 +422,13 @@ class FarLane(LaneWorkspace):
         return tuple(it for it in found if it is not None)
 
 
-async def _in_peace(run: Run, work: Callable[[], _T]) -> _T:
-    """What comes of work for git, beside the event loop; begun again where git was killed."""
-
-    async def steps() -> _T:
-        return await in_thread(lambda _: work())
-
-    return await steadily(run, steps)
+def _keep_words(log: Path, parcel: Parcel) -> None:
+    """Keep what the agent has printed, as if it had worked here."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    for name, path in {TRANSCRIPT: log, ERRORS: stderr_path(log)}.items():
+        if (data := parcel.content.get(name)) is not None:
+            with new_file(path) as file:
+                file.write(data)
 
 
 def ticket_of(run: str, order: AgentOrder) -> str:

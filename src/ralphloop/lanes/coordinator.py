@@ -73,6 +73,7 @@ class Coordinator:
         self._met_full = 0  # how often the disk was found to be full
         self._lands: Lane | None = None  # whose story is in the landing tree now
         self._mends = 0  # how often a tree had to be made again
+        pool.waits_for_room = self._with_space
 
     async def run(self) -> Decision:
         end: Decision | None = None

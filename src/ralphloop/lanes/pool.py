@@ -8,10 +8,11 @@ commit once its work is one; giving a lane back does nothing: the next one saves
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -46,6 +47,8 @@ from ralphloop.repo.snapshot import Snapshotter
 from ralphloop.repo.work_tree import Repository, never_committed, project_prefix
 from ralphloop.stories.source import StoryFile, read
 from ralphloop.text.durations import format_duration
+
+_T = TypeVar("_T")
 
 
 class TreeWorkspace(Workspace):
@@ -91,6 +94,10 @@ class LaneWorkspace(TreeWorkspace):
 
     def left_lane(self) -> str:
         return "; ".join(self.astray)
+
+    async def with_room(self, steps: Callable[[], Awaitable[_T]]) -> _T:
+        waits = self._pool.waits_for_room
+        return await (steps() if waits is None else waits(self._pool.lanes[self.number], steps))
 
     def beside(self) -> Sequence[OtherLane]:
         others = (it for it in self._pool.lanes.values() if it.workspace is not self and it.busy)
@@ -138,6 +145,12 @@ class TreeLocks:
         self._locks.enter_context(RunLock(directory, run=self._run, now=time.time(), lane=True))
 
 
+class WaitsForRoom(Protocol):
+    """Takes steps of a lane until there was room for them."""
+
+    async def __call__(self, lane: Lane, steps: Callable[[], Awaitable[_T]]) -> _T: ...
+
+
 MakesLane = Callable[[Site, LaneTree, "LanePool"], LaneWorkspace]
 
 
@@ -155,6 +168,7 @@ class LanePool(msgspec.Struct):
     bays: dict[int, TreeWorkspace] = msgspec.field(default_factory=dict)
     locks: TreeLocks | None = None  # None: whoever opened the pool holds them another way
     make_lane: MakesLane = LaneWorkspace  # a place that works here, or one that works elsewhere
+    waits_for_room: WaitsForRoom | None = None  # None: nothing is started yet
 
     @property
     def landing(self) -> LaneTree:

@@ -86,7 +86,11 @@ async def run_agent(run: Run, workspace: Workspace, begun: Round) -> Result:
     known = Evidence(used=run.totals())
     if needs(run.session.state, begun.start, ended, known, run.policy) is Need.STATUS:
         result = await _ask_for_status(run, workspace, begun, order, result)
-    _write_end(run, workspace, begun, result)
+
+    async def written() -> None:
+        _write_end(run, workspace, begun, result)
+
+    await workspace.with_room(written)
     return result
 
 

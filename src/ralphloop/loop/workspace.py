@@ -12,7 +12,7 @@ another way, and `loop` asks no place which one it is:
 - `run_checks(…)`: the results of commands in there;
 - `tree()`, `touched()`, `story_list()`, `mark()`: what is in its files;
 - `reserve_money(left)`, `reserve_tokens(left)`, `left_lane()`, `beside()`, `where_kept(…)`,
-  `land()`: what a place knows that has others beside it;
+  `land()`, `with_room(steps)`: what a place knows that has others beside it;
 - `close()`: nobody works in there any more.
 
 A place on another machine has a mirror of its files here, and everything that is measured, judged,
@@ -21,8 +21,8 @@ brought the agent's files into the mirror when `start` returns (docs/decisions/0
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -63,6 +63,7 @@ _NOT_RUN = CheckResult(
     " A person looks at it and says yes with: ralph trust",
 )
 Gone = Callable[[], bool]  # whether nobody waits for it any more
+_T = TypeVar("_T")
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -203,6 +204,11 @@ class Workspace:
     def where_kept(self, story: str, number: int) -> str:
         """Where a person finds what the commit of an iteration left out; empty: it is in here."""
         return ""
+
+    async def with_room(self, steps: Callable[[], Awaitable[_T]]) -> _T:
+        """What comes of steps that can be begun again: with others beside it a place waits until
+        there is room on the disk; else a full one is an error."""
+        return await steps()
 
     def land(self) -> None:
         """Give what was committed in here to whoever waits for it; in the checkout nobody does."""
