@@ -170,7 +170,7 @@ def test_a_question_is_put_to_a_machine_whose_account_waits(tmp_path: Path) -> N
     question = msgspec.structs.replace(TICKET, id="run/2.status", machine="one", slot=1)
 
     async def asked() -> Delivery:
-        carrier = SshCarrier(["one"], [str(hand)], ["ralph"], os.environ)
+        carrier = SshCarrier(["one"], [str(hand)], ["ralph"], os.environ, print)
         stop = StopSignal()
         order = asyncio.create_task(carrier.carry(TICKET, lambda _: None, stop))
         await asyncio.sleep(0.5)

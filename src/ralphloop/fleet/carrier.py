@@ -20,6 +20,7 @@ class Delivery(Value, kw_only=True):
     beat: Beat = Beat()  # the last that was heard
     words: str = ""  # why it was refused, or what became of it
     is_unclaimed: bool = False  # no machine has it, and none will
+    is_away: bool = False  # it was refused by nobody: the machine could not be reached
 
 
 class Seat(Value, kw_only=True):

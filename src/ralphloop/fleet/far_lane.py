@@ -24,7 +24,7 @@ from ralphloop.core.accounts import LONGEST_LABEL, AgentPlaces
 from ralphloop.core.events import AgentStep
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import CheckResult, Outcome, ProcessEnd, Response
-from ralphloop.core.policy import time_left
+from ralphloop.core.policy import reached, time_left
 from ralphloop.core.run_state import AGENT_GONE
 from ralphloop.errors import JournalError, RepositoryError
 from ralphloop.fleet.carrier import Carrier, Delivery
@@ -49,7 +49,7 @@ from ralphloop.loop.prepare import Site, back_at
 from ralphloop.loop.run import Run
 from ralphloop.loop.steadily import steadily
 from ralphloop.loop.workspace import AgentOrder
-from ralphloop.proc.threads import in_thread
+from ralphloop.proc.threads import StopSignal, in_thread
 from ralphloop.repo.checks import check_of
 from ralphloop.repo.preflight import no_room
 from ralphloop.repo.work_tree import never_committed, project_prefix
@@ -58,6 +58,8 @@ from ralphloop.text.plain import one_line
 
 _AGAIN_S = 3.0
 _NOTED_S = 5.0
+_LOOK_S = 1.0
+_GLANCE_S = 0.2  # at a second stop, which is at once
 _LATE_REPORT_S = 5.0
 _SLACK_S = 3600.0  # for fetching, making ready and checks, beside the agent itself
 _DAY_S = 24 * 3600.0
@@ -118,8 +120,8 @@ class FarLane(LaneWorkspace):
             self._fleet.remote.send(commit, ref)
             return commit
 
-        if not await self._patiently(run, send, "given away"):
-            return _not_started(run)
+        if not await self._patiently(run, send, "given away", within_limits=True):
+            return _not_started(_why_over(run) or "stopped before it was given away")
         given = GivenOrder(
             ticket=self._ticket(run, order, name, commit),
             lane=self.number,
@@ -132,10 +134,7 @@ class FarLane(LaneWorkspace):
             run.journal.set_meta(key, given)
 
         await self.with_room(written)
-        delivery = await self._fleet.carrier.carry(
-            given.ticket, lambda beat: self._hear(run, given, beat), run.stop
-        )
-        return await self._received(run, given, delivery)
+        return await self._carried(run, given)
 
     def gave_away(self, run: Run, number: int) -> bool:
         return self._given(run, number) is not None
@@ -146,10 +145,38 @@ class FarLane(LaneWorkspace):
             return None
         where = f" on {given.machine}" if given.machine else ""
         run.tell(f"Iteration {number} was given away{where}: waiting for how it ends.")
-        delivery = await self._fleet.carrier.take_up(
-            given.ticket, lambda beat: self._hear(run, given, beat), run.stop
-        )
+        hear = partial(self._hear, run, given)
+        delivery = await self._fleet.carrier.take_up(given.ticket, hear, run.stop)
         return await self._received(run, given, delivery)
+
+    async def _carried(self, run: Run, given: GivenOrder) -> Result:
+        """How an order ended; one that nobody has when the run is at a limit is taken back."""
+        stop = StopSignal()
+        watching = asyncio.create_task(self._watch_limits(run, stop))
+        try:
+            hear = partial(self._hear, run, given)
+            delivery = await self._fleet.carrier.carry(given.ticket, hear, stop)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+        if stop.requested and not (run.stop.requested or self._told or delivery.beat.report):
+            return _not_started(stop.reason)
+        return await self._received(run, given, delivery)
+
+    async def _watch_limits(self, run: Run, stop: StopSignal) -> None:
+        """Pass on that the run is to stop, and stop what waits for a machine at its limits."""
+        while True:
+            if run.stop.requested and not stop.requested:
+                stop.request(run.stop.reason)
+            if run.stop.at_once:
+                stop.request()
+            if not (self._told or stop.requested) and (words := _why_over(run)):
+                stop.request(words)
+            if run.stop.requested:
+                await asyncio.sleep(_GLANCE_S)
+                continue
+            with suppress(TimeoutError):  # the moment is over
+                await asyncio.wait_for(run.stop.wait(), _LOOK_S)
 
     def _given(self, run: Run, number: int) -> GivenOrder | None:
         saved = run.journal.meta(GIVEN_KEY.format(f"{run.id}/{number}"))
@@ -374,8 +401,13 @@ class FarLane(LaneWorkspace):
         """What comes of steps; begun again where git was killed, or the disk was full."""
         return await self.with_room(partial(steadily, run, steps))
 
-    async def _patiently(self, run: Run, ask: Callable[[], str], what: str) -> str:
-        """What the remote answers, once it does; empty where the run is stopped first."""
+    async def _patiently(
+        self, run: Run, ask: Callable[[], str], what: str, *, within_limits: bool = False
+    ) -> str:
+        """What the remote answers, once it does; empty where the run is stopped first.
+
+        `within_limits`: or is at one; what was paid for is waited for longer than that.
+        """
         said = False
         while True:
             try:
@@ -384,7 +416,7 @@ class FarLane(LaneWorkspace):
                 if not said:
                     run.tell(f"warning: lane {self.number} waits to have its work {what}: {error}")
                 said = True
-            if run.stop.requested:
+            if run.stop.requested or (within_limits and _why_over(run)):
                 return ""
             with suppress(TimeoutError):  # the moment is over
                 await asyncio.wait_for(run.stop.wait(), _AGAIN_S)
@@ -450,8 +482,15 @@ def _away(run: Run, agent: AgentSection) -> dict[str, float]:
     }
 
 
-def _not_started(run: Run) -> Result:
-    reason = run.stop.reason or "stopped before it was given away"
+def _why_over(run: Run) -> str:
+    """Why nothing is to be started any more: a stop, or a limit of the run; empty: it may be."""
+    if run.stop.requested:
+        return run.stop.reason or "stopped"
+    over = reached(run.limits, run.totals(), run.clock())
+    return over.reasons[0] if over else ""
+
+
+def _not_started(reason: str) -> Result:
     response = msgspec.structs.replace(_NO_ANSWER, reason=reason)
     return Result(
         response=response,

@@ -55,6 +55,11 @@ class HandPipe:
         """The end of what came by its standard error."""
         return self._errors.decode("utf-8", "replace").strip()
 
+    @property
+    def exit_code(self) -> int | None:
+        """Of the program that leads there; None while it runs."""
+        return self._child.exit_code
+
     def close(self) -> None:
         """Hang up: a hand that hears nobody stops its agent, and goes."""
         self._child.close()

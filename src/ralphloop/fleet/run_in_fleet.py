@@ -39,7 +39,7 @@ async def open_carrier(
     """Who carries orders to the machines behind that address."""
     if server.startswith(PREFIX):
         env = setup.options.env
-        return SshCarrier(hosts_in(server), section.ssh, section.program, env)
+        return SshCarrier(hosts_in(server), section.ssh, section.program, env, tell)
     from ralphloop.fleet.temporal import TemporalCarrier, connect
 
     client = await connect(server, section, setup.options.env)

@@ -3,6 +3,8 @@
 The machines are chosen here, one order at a time for each.  The end of the pipe ends the agent
 there, so an order never outlives the run that gave it away; what its hand could still report lies
 on the shared remote.
+
+A machine that cannot be reached has refused nothing: others are asked meanwhile, then it again.
 """
 
 import asyncio
@@ -15,12 +17,26 @@ from typing import NamedTuple
 from ralphloop.fleet.carrier import Delivery, Hear, How, Seat, ended_by
 from ralphloop.fleet.pipe import HandPipe
 from ralphloop.fleet.values import Beat, Ticket, Word
+from ralphloop.loop.run import Tell
 from ralphloop.proc.threads import StopSignal
 from ralphloop.text.plain import some
 
 PREFIX = "ssh:"
 _STOPPING_S = 15.0
-_LOOK_S = 1.0  # whether an account has stopped waiting
+_LOOK_S = 1.0  # whether an account has stopped waiting, or a machine may be asked again
+_AGAIN_S = 10.0  # after a machine could not be reached
+_NO_CONNECTION = 255  # the exit code of ssh where it is not that of the command over there
+# What it says where waiting helps nobody: the machine has answered, or ssh was started wrongly.
+_TO_BE_PUT_RIGHT = (
+    "permission denied",
+    "host key verification failed",
+    "too many authentication failures",
+    "no matching ",
+    "bad configuration option",
+    "usage: ssh",
+)
+_NO_SUCH_NAME = "could not resolve hostname"
+_FOR_NOW = "temporary failure"
 
 
 class _AgentThere(NamedTuple):
@@ -37,15 +53,19 @@ class SshCarrier:
         ssh: Sequence[str],
         program: Sequence[str],
         env: Mapping[str, str],
+        tell: Tell,
     ) -> None:
         self._hosts = list(dict.fromkeys(hosts))
         self._ssh = ssh
         self._program = program
         self._env = env
+        self._tell = tell
         self._idle = list(self._hosts)
         self._freed = asyncio.Event()  # a machine is idle again; another one each time
         self._working: dict[str, str] = {}
         self._waits: dict[_AgentThere, float] = {}  # until when its account does
+        self._heard = set[str]()  # the machines that have said something in this run
+        self._silent: dict[str, float] = {}  # when those that are away may be asked again
 
     async def seats(self) -> list[Seat]:
         """The machines that were named; none of them is asked."""
@@ -68,6 +88,9 @@ class SshCarrier:
                 self._freed = asyncio.Event()
             if delivery.how != "refused":
                 return delivery
+            if delivery.is_away and not ticket.machine:
+                self._note_silence(host, delivery.words)
+                continue
             if until := delivery.beat.away_until:
                 hear(delivery.beat)
                 self._waits[_AgentThere(host, ticket.agent)] = until
@@ -102,13 +125,26 @@ class SshCarrier:
             stopped.cancel()
 
     def _may_have(self, ticket: Ticket, host: str) -> bool:
-        """Whether an order is for that machine, and its account need not wait.
+        """Whether an order is for that machine, it is not away, and its account need not wait.
 
         A question goes to its conversation all the same, which is nowhere else.
         """
         if ticket.machine:
             return host == ticket.machine
+        if self._silent.get(host, 0.0) > time.monotonic():
+            return False
         return self._waits.get(_AgentThere(host, ticket.agent), 0.0) <= time.time()
+
+    def _note_silence(self, host: str, words: str) -> None:
+        """A machine cannot be reached: said once, however often it is asked."""
+        if host not in self._silent:
+            self._tell(f"warning: {words}; it is asked again every {_AGAIN_S:.0f} s.")
+        self._silent[host] = time.monotonic() + _AGAIN_S
+
+    def _note_word(self, host: str) -> None:
+        self._heard.add(host)
+        if self._silent.pop(host, None) is not None:
+            self._tell(f"{host} answers again.")
 
     async def _carry_to(self, host: str, ticket: Ticket, hear: Hear, stop: StopSignal) -> Delivery:
         words = shlex.join([*self._program, "fleet", "hand", "--name", host])
@@ -117,7 +153,12 @@ class SshCarrier:
         except OSError as error:
             return Delivery(how="refused", words=f"{self._ssh[0]} cannot be started: {error}")
         hear(Beat(machine=host))
-        held = asyncio.create_task(pipe.hold(ticket, hear))
+
+        def heard(beat: Beat) -> None:
+            self._note_word(host)
+            hear(beat)
+
+        held = asyncio.create_task(pipe.hold(ticket, heard))
         stopped = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait({held, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -131,16 +172,24 @@ class SshCarrier:
             if beat.is_last:
                 return ended_by(beat)
             said = pipe.said()
-            heard = f": {said.splitlines()[-1]}" if said else ""
-            words = f"the connection to {host} ended{heard}"
+            last = f": {said.splitlines()[-1]}" if said else ""
             # A hand that has not said a word has not begun.
             how: How = "lost" if beat.machine else "refused"
-            return Delivery(how=how, beat=beat, words=words)
+            if how == "refused" and self._is_away(host, pipe):
+                return Delivery(how=how, words=f"{host} does not answer{last}", is_away=True)
+            return Delivery(how=how, beat=beat, words=f"the connection to {host} ended{last}")
         finally:
             for task in (held, stopped):
                 task.cancel()
             await asyncio.gather(held, stopped, return_exceptions=True)
             pipe.close()
+
+    def _is_away(self, host: str, pipe: HandPipe) -> bool:
+        """Whether nobody was reached, which may pass; a name that nobody knows is no machine."""
+        said = pipe.said().lower()
+        if pipe.exit_code != _NO_CONNECTION or any(it in said for it in _TO_BE_PUT_RIGHT):
+            return False
+        return host in self._heard or _NO_SUCH_NAME not in said or _FOR_NOW in said
 
 
 def _one(ticket: str | None) -> tuple[str, ...]:
