@@ -61,6 +61,7 @@ _NOTED_S = 5.0
 _LOOK_S = 1.0
 _GLANCE_S = 0.2  # at a second stop, which is at once
 _LATE_REPORT_S = 5.0
+_STOPPING_S = 15.0  # for a report that was paid for
 _SLACK_S = 3600.0  # for fetching, making ready and checks, beside the agent itself
 _DAY_S = 24 * 3600.0
 _LONGEST_NAME = 60  # of a machine, which gives it itself
@@ -116,8 +117,10 @@ class FarLane(LaneWorkspace):
         commit = await self._in_peace(run, lambda: pack(repo, content, f"{name}: order", files))
         ref = refs_of(name)[0]
 
+        remote = self._fleet.remote.until(_stopped_for(run, 0.0))
+
         def send() -> str:
-            self._fleet.remote.send(commit, ref)
+            remote.send(commit, ref)
             return commit
 
         if not await self._patiently(run, send, "given away", within_limits=True):
@@ -350,7 +353,7 @@ class FarLane(LaneWorkspace):
     async def _late_report(self, run: Run, given: GivenOrder) -> str:
         """What a hand that lost its supervisor has reported all the same; empty: nothing."""
         ref = refs_of(given.ticket.id)[1]
-        remote = self._fleet.remote
+        remote = self._fleet.remote.until(_stopped_for(run, _LATE_REPORT_S))
         until = time.monotonic() + _LATE_REPORT_S
         while True:
             try:
@@ -365,7 +368,7 @@ class FarLane(LaneWorkspace):
     async def _fetched(self, run: Run, given: GivenOrder, commit: str) -> Parcel | None:
         """The report of this name; None where the run ends before the remote has answered."""
         ref = refs_of(given.ticket.id)[1]
-        remote = self._fleet.remote
+        remote = self._fleet.remote.until(_stopped_for(run, _STOPPING_S))
         if await self._patiently(run, lambda: remote.fetch(ref), "fetched") != commit:
             return None
         return await self._in_peace(run, lambda: unpack(remote.repo, commit))
@@ -480,6 +483,19 @@ def _away(run: Run, agent: AgentSection) -> dict[str, float]:
         for account, back in found.items()
         if back == AGENT_GONE or back > now
     }
+
+
+def _stopped_for(run: Run, seconds: float) -> Callable[[], bool]:
+    """Says whether the run was to stop so long ago; asked twice, it is at once."""
+    since = 0.0
+
+    def is_over() -> bool:
+        nonlocal since
+        if run.stop.requested and not since:
+            since = time.monotonic()
+        return run.stop.at_once or (since > 0 and time.monotonic() - since >= seconds)
+
+    return is_over
 
 
 def _why_over(run: Run) -> str:

@@ -213,7 +213,7 @@ class Hand:
     async def _fetched(self, slot: Slot) -> Parcel:
         """The order, waited for where the remote is away for a while."""
         ref = refs_of(self._ticket.id)[0]
-        remote = SharedRemote(slot.clone, slot.address)
+        remote = SharedRemote(slot.clone, slot.address).until(lambda: self._stop.requested)
         commit = await self._patiently(lambda: remote.fetch(ref), _REMOTE_S)
         if commit != self._ticket.order:
             raise OrderRefused(f"{ref} is not the order that was given ({self._ticket.order[:12]})")
@@ -375,7 +375,10 @@ class Hand:
 
         commit = await in_thread(lambda _: packed())
         ref = refs_of(self._ticket.id)[1]
-        remote = SharedRemote(slot.clone, slot.address)
+        began = clock()
+        remote = SharedRemote(slot.clone, slot.address).until(
+            lambda: self._leash.is_cut and clock() - began > _LAST_S
+        )
 
         def send() -> str:
             remote.send(commit, ref)

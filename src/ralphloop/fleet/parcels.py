@@ -6,14 +6,14 @@ is ever among somebody's files, and git sends only what the other side lacks.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ralphloop.core import Value
 from ralphloop.errors import RepositoryError
 from ralphloop.lanes import inner_repositories
 from ralphloop.lanes.worktrees import LaneTree, reset_to_commit, without_hooks
-from ralphloop.repo.git import first_lines
+from ralphloop.repo.git import first_lines, somebody_waits
 from ralphloop.repo.set_aside import scratch_index
 from ralphloop.repo.work_tree import Repository, is_name, wait_for_locks
 
@@ -43,6 +43,11 @@ class SharedRemote(NamedTuple):
 
     repo: Repository
     address: str  # a name of the repository's, or an address
+    is_over: Callable[[], bool] = somebody_waits  # whether nobody waits for its answer any more
+
+    def until(self, is_over: Callable[[], bool]) -> "SharedRemote":
+        """The same, waited for until that is so: one may take a connection and say nothing."""
+        return self._replace(is_over=is_over)
 
     def send(self, commit: str, ref: str) -> None:
         """Have the remote keep a commit under a ref."""
@@ -65,7 +70,7 @@ class SharedRemote(NamedTuple):
         for ref in wanted:
             git.attempt("update-ref", "-d", ref)
         gone = (f":{ref}" for ref in wanted)
-        git.attempt("push", "--quiet", self.address, *gone, timeout_s=_LONG_S)
+        git.until(self.is_over).attempt("push", "--quiet", self.address, *gone, timeout_s=_LONG_S)
 
     def listed(self, pattern: str) -> list[str]:
         """The refs of the remote that match."""
@@ -74,7 +79,9 @@ class SharedRemote(NamedTuple):
 
     def _ask(self, *args: str) -> bytes:
         git = without_hooks(self.repo).adapted(config=("fetch.fsckObjects=true",))
-        ended = git.attempt(*args, timeout_s=_LONG_S)
+        ended = git.until(self.is_over).attempt(*args, timeout_s=_LONG_S)
+        if ended.stopped:
+            raise RemoteAway(f"git {args[0]} {self.address}: stopped before it had answered")
         if ended.returncode != 0 or ended.timed_out:
             said = first_lines(ended.stderr) or f"exit code {ended.returncode}"
             raise RemoteAway(f"git {args[0]} {self.address}: {said}")

@@ -133,7 +133,8 @@ async def run_in_fleet(
             looking.cancel()
             await asyncio.gather(looking, return_exceptions=True)
         if ended.told.decision is not ExitDecision.INTERRUPTED:
-            await in_thread(lambda _: _forget(remote, ended.run))
+            quick = remote.until(lambda: stop.requested)
+            await in_thread(lambda _: _forget(quick, ended.run))
         return ended
     finally:
         await carrier.close()

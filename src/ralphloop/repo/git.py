@@ -20,7 +20,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -71,12 +71,18 @@ _MAY_START = (("status",), ("hash-object",), ("diff",))
 _WHEN_WRITING = ("gc.auto=0", "maintenance.auto=false")
 
 
+def somebody_waits() -> bool:
+    """That nobody waits for an answer any more is not the case."""
+    return False
+
+
 class Git(msgspec.Struct, frozen=True, dict=True):
     cwd: Path
     config: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
     read_only: bool = True
     box: Box | None = None  # for what may start hooks and filters, which an agent may have written
+    is_over: Callable[[], bool] = somebody_waits  # whether nobody waits for its answer any more
 
     def writing(self) -> Git:
         return replace(self, read_only=False)
@@ -87,6 +93,10 @@ class Git(msgspec.Struct, frozen=True, dict=True):
     def confined(self, box: Box | None) -> Git:
         """The same git in a box whenever it writes; None: never."""
         return replace(self, box=box)
+
+    def until(self, is_over: Callable[[], bool]) -> Git:
+        """The same git, whose commands end when that is so."""
+        return replace(self, is_over=is_over)
 
     def run(
         self, *args: str, stdin: bytes = b"", timeout_s: float = 0.0, ok: Collection[int] = (0,)
@@ -149,7 +159,9 @@ class Git(msgspec.Struct, frozen=True, dict=True):
                 inside = box.start(argv, self.cwd, env, write=places)
                 argv = inside.argv
                 env = inside.env
-            return run_command(argv, cwd=self.cwd, env=env, stdin=stdin, timeout_s=timeout_s)
+            return run_command(
+                argv, cwd=self.cwd, env=env, stdin=stdin, timeout_s=timeout_s, stop=self.is_over
+            )
         except FileNotFoundError as error:
             if not self.cwd.is_dir():
                 raise RepositoryError(f"the directory {self.cwd} does not exist") from error
@@ -212,6 +224,8 @@ def failure(args: Sequence[str], ended: CommandEnd) -> RepositoryError:
     command = f"git {args[0]}" if args else "git"
     if lock := lock_in_the_way(ended):
         return GitDisturbed(f"{command} failed: {first_lines(ended.stderr)}", lock=lock)
+    if ended.stopped:
+        return RepositoryError(f"{command} was stopped before it was through")
     if ended.timed_out:
         return RepositoryError(f"{command} did not finish within {ended.given_s:g} s")
     if ended.overflowed:
