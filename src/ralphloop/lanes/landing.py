@@ -64,6 +64,12 @@ class LandingWorkspace(TreeWorkspace):
 
     pool: LanePool  # whose stories land here; it is there before anything lands
 
+    def reserve_money(self, left: float) -> float:
+        return self.pool.reserve_money(self.pool.lands, left)
+
+    def reserve_tokens(self, left: int) -> int:
+        return self.pool.reserve_tokens(self.pool.lands, left)
+
     def where_kept(self, story: str, number: int) -> str:
         """Where a person finds what a commit leaves out of a lane's work, in words."""
         pool = self.pool
@@ -141,6 +147,7 @@ async def land_iteration(
     `seen` is what was found out before its turn.
     """
     number = judged.begun.number
+    pool.lands = lane.number
     is_written = is_written_down(lane, judged)
     if not is_written:
         if judged.step.verdict.passed:

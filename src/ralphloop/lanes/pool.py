@@ -164,6 +164,7 @@ class LanePool(msgspec.Struct):
     directory: Path
     book: LanesState
     lanes: dict[int, Lane] = msgspec.field(default_factory=dict)
+    lands: int = 0  # the lane whose story is where it lands: doubters are asked at its expense
     # Further landing trees, by number: in these the stories of a train are judged.
     bays: dict[int, TreeWorkspace] = msgspec.field(default_factory=dict)
     locks: TreeLocks | None = None  # None: whoever opened the pool holds them another way

@@ -15,6 +15,7 @@ from ralphloop.core.model import Ceiling, Usage
 from ralphloop.core.policy import Limits
 from ralphloop.core.totals import money
 from ralphloop.loop.run import Run
+from ralphloop.loop.workspace import Workspace
 
 _LEAST_USD = 0.0001  # zero would mean that there is no limit
 
@@ -54,14 +55,14 @@ class StartBudget(Value, kw_only=True):
         )
 
 
-def budget_after(run: Run, spent: Usage) -> StartBudget:
-    """What is left where a start that is not yet written down has used so much."""
+def budget_after(run: Run, workspace: Workspace, spent: Usage) -> StartBudget:
+    """What is left for more of a start that has used so much, which is not yet written down."""
     usd = run.money_left()
     if usd is not None:
-        usd -= spent.dollars
+        usd = workspace.reserve_money(usd) - spent.dollars
     tokens = tokens_left(run)
     if tokens is not None:
-        tokens = tokens // max(1, run.config.lanes.count) - spent.fresh_tokens
+        tokens = workspace.reserve_tokens(tokens) - spent.fresh_tokens
     return StartBudget(usd=usd, tokens=tokens)
 
 

@@ -52,7 +52,7 @@ async def review(
     story = begun.story
     if story is None:
         return Review()
-    budget = budget_after(run, spent)
+    budget = budget_after(run, workspace, spent)
     if budget.is_used_up:
         return Review(unheard="was not asked: nothing is left of what the run may use")
     try:
