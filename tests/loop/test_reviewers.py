@@ -10,6 +10,7 @@ import pytest
 
 from ralphloop.loop.reviewing import doubts_in
 from ralphloop.text.status_block import Status, StatusBlock, TestsStatus, WorkType, render
+from tests.loop.fake_git import FakeGit
 from tests.loop.projects import Sandbox, sandbox
 from tests.tools import is_there
 
@@ -251,3 +252,30 @@ def test_only_lines_that_doubt_are_doubts() -> None:
     assert doubts_in("There is no DOUBT: it is fine") == ""
     assert doubts_in("- **DOUBT:** 2: a.py line 3, wrong\nOK: 1") == "2: a.py line 3, wrong"
     assert doubts_in("DOUBT:\n") == ""
+
+
+# A git of ours is killed, again and again, from the moment at which a doubter has answered.
+DISTURBS = """
+fake = pathlib.Path(os.environ["FAKE_GIT"])
+(fake / "first").write_text("1")
+(fake / "last").write_text("6")
+(fake / "dies").write_text("status")
+"""
+
+
+def test_an_answer_counts_where_git_is_killed_just_then(tmp_path: Path) -> None:
+    """Git is asked again whether the doubter only read; what it cost was in no sum."""
+    box = reviewed(tmp_path)
+    script = tmp_path / "reviewer.py"
+    quiet = script.read_text().replace("number == 1 else", "number == 0 else")
+    script.write_text(quiet + DISTURBS)
+    git = FakeGit(box, tmp_path / "fake")
+    done = box.run()
+
+    assert done.code == 0, done.text
+    assert git.deaths == 6
+    assert box.status()["cost_usd"] == 0.25
+    [record] = box.records()
+    [asked] = record.evidence.doubters
+    assert asked.usage.dollars == 0.25
+    assert not asked.unheard

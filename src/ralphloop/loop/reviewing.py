@@ -22,6 +22,7 @@ from ralphloop.loop.ceiling import StartBudget, budget_after, ceiling_kind, star
 from ralphloop.loop.confine import read_only
 from ralphloop.loop.prepare import Worker
 from ralphloop.loop.run import Run
+from ralphloop.loop.steadily import steadily_now
 from ralphloop.loop.workspace import Workspace
 from ralphloop.text.plain import one_line
 
@@ -81,7 +82,7 @@ async def _asked(
         budget_usd=budget.usd,
         reads_only=True,
     )
-    before = workspace.measure.tree()
+    before = await steadily_now(run, workspace.measure.tree)
     log = begun.transcript.with_suffix(f".{name}.log")
     wall = min(run.config.checks.timeout, run.config.limits.iteration_timeout)
     with Transcript(log) as sink:
@@ -100,7 +101,10 @@ async def _asked(
     prices = run.config.prices.models
     response = billed(finished.response, worker.config, run.setup.options.env, prices)
     workspace.touched()
-    after = workspace.measure.tree()
+    try:
+        after = await steadily_now(run, workspace.measure.tree)
+    except RalphError as error:  # its answer was paid for
+        return Review(usage=response.usage, unheard=f"is not known to have only read: {error}")
     if before.tree != after.tree:
         return Review("the reviewer itself changed files while it was to read", response.usage)
     has_answered = response.outcome in (Outcome.COMPLETED, Outcome.DENIED)
