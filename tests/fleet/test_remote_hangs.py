@@ -18,7 +18,7 @@ HANGS = """\
 #!/bin/sh
 for words; do :; done
 kind=${{words%% *}}
-if test -e {place}/$kind && {condition}; then touch {place}/hung; exec sleep 300; fi
+if test -e {place}/$kind && {condition}; then echo $$ >> {place}/hung; exec sleep 300; fi
 exec sh -c "$words"
 """
 SOON_S = 12.0
@@ -71,3 +71,44 @@ def test_a_stop_is_heard_while_the_remote_hangs(tmp_path: Path, where: tuple[str
     assert done.code == 0, done.text
     assert starts(box, "A") <= 2
     landed_once(box, "main", "A")
+
+
+WAITS = """
+write(f"{STORY}.txt", STORY)
+if START == 1:
+    say(f"works-{STORY}")
+    until("go", 60)
+done()
+"""
+
+
+def test_starts_that_were_given_away_are_taken_up_side_by_side_and_a_stop_is_heard(
+    tmp_path: Path,
+) -> None:
+    """The remote says nothing of their reports: each is asked for at once, and `ralph stop` ends it."""
+    box = fleet_yard(tmp_path, WAITS, names=("A", "B"))
+    machine(tmp_path, "one")
+    machine(tmp_path, "two")
+    env = _behind_ssh(box, tmp_path)
+    lease = {"RALPH_FLEET_LEASE": "6s"}
+    run = box.start("--fleet", "ssh:one,two", env=env | lease)
+    eventually(lambda: all((box.state / f"works-{name}").exists() for name in "AB"))
+    run.kill()
+    run.communicate()
+    ended_everywhere(box)
+    (tmp_path / "hangs/git-upload-pack").touch()
+    again = box.start("--continue", env=env | lease)
+    hung = tmp_path / "hangs/hung"
+    eventually(lambda: hung.exists() and len(hung.read_text().split()) == 2, 20)
+    asked = time.monotonic()
+    stopped = box.ralph("stop")
+    out, err = again.communicate(timeout=40)
+
+    assert stopped.code == 0, stopped.text
+    assert again.returncode == 130, out + err
+    assert time.monotonic() - asked < 2 * SOON_S
+    ended_everywhere(box)
+    (tmp_path / "hangs/git-upload-pack").unlink()
+    done = box.run("--continue", env=env)
+    assert done.code == 0, done.text
+    landed_once(box, "main", "A", "B")

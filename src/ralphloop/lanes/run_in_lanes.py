@@ -6,8 +6,10 @@ and so is one that the run has left to whoever stands on it (`lanes.branch`).
 After a crash an iteration whose agent had ended is judged again from its lane, on to its landing.
 """
 
+import asyncio
 import os
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -20,6 +22,7 @@ from ralphloop.core.run_state import LanesState, Session
 from ralphloop.core.totals import quota_words
 from ralphloop.errors import GitDisturbed, RalphError, RepositoryError, UsageError
 from ralphloop.journal.queries import JournalReader
+from ralphloop.journal.records import IterationRecord
 from ralphloop.lanes import worktrees
 from ralphloop.lanes.branch import keep_up, make_branch
 from ralphloop.lanes.branch_names import (
@@ -40,6 +43,7 @@ from ralphloop.lanes.coordinator import Coordinator
 from ralphloop.lanes.lacking import for_want_of, lacking_in_lanes
 from ralphloop.lanes.landing import LandingWorkspace, land_iteration, redo_owed_effects, settle
 from ralphloop.lanes.pool import (
+    Lane,
     LanePool,
     LaneWorkspace,
     MakesLane,
@@ -52,12 +56,20 @@ from ralphloop.lanes.pool import (
 from ralphloop.lanes.stash import hear_of_stashes
 from ralphloop.loop.agent import recover_iteration, stop_agent_of
 from ralphloop.loop.effects import take_back
-from ralphloop.loop.open import EndedRun, HeldProject, carried, hold_project, open_run, recover
+from ralphloop.loop.open import (
+    EndedRun,
+    HeldProject,
+    attended,
+    carried,
+    hold_project,
+    open_run,
+    recover,
+)
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.run import Asks, Sink, Tell, nobody_says_yes
 from ralphloop.loop.steadily import steadily, steadily_now
 from ralphloop.loop.workspace import Workspace
-from ralphloop.proc.threads import StopSignal
+from ralphloop.proc.threads import StopSignal, side_by_side
 from ralphloop.repo.git import printable
 from ralphloop.repo.merge import changes
 from ralphloop.repo.work_tree import Repository, has_again
@@ -349,7 +361,8 @@ async def _settle_unfinished(
         if (found := journal.part(LanesState, record.id)) is not None:
             open_them = partial(_pool_of, outer, session, found, make_lane)
             pool = await steadily_now(outer.run, open_them)
-            done = await steadily(outer.run, partial(recover_lanes, pool))
+            with attended(pool.run, pool.workspace):
+                done = await steadily(outer.run, partial(recover_lanes, pool))
             book = book or pool.book
         else:  # it worked in the checkout
             site = outer.run.setup.site_of_stories(record.prd_path)
@@ -387,7 +400,29 @@ async def recover_lanes(pool: LanePool) -> list[str]:
     gone = take_back(pool.run, pool.workspace) if cuts else {}
     done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
     lanes = [pool.lane(pool.book.lane_of(cut.story) or 1) for cut in cuts]
+    elsewhere: dict[int, list[IterationRecord]] = {}
+    landing = asyncio.Lock()
     for cut, lane in zip(cuts, lanes, strict=True):
+        if lane.workspace.gave_away(pool.run, cut.n):
+            elsewhere.setdefault(lane.number, []).append(cut)
+        else:
+            done += await _recover_in_lane(pool, lane, [cut], landing)
+    waiting = [
+        _recover_in_lane(pool, pool.lane(number), given, landing)
+        for number, given in elsewhere.items()
+    ]
+    for words in await side_by_side(waiting):
+        done += words
+    pool.close()
+    return done
+
+
+async def _recover_in_lane(
+    pool: LanePool, lane: Lane, cuts: Sequence[IterationRecord], landing: asyncio.Lock
+) -> list[str]:
+    """Bring what was begun in one lane to its end, one after the other; `landing` is one tree."""
+    done = []
+    for cut in cuts:
         given_away = lane.workspace.gave_away(pool.run, cut.n)
         stopped = () if given_away else stop_agent_of(cut)
         if lane.lost:
@@ -398,9 +433,9 @@ async def recover_lanes(pool: LanePool) -> list[str]:
         await hear_of_stashes(pool, lane, None)
         recovered = await recover_iteration(pool.run, lane.workspace, cut, stopped)
         if recovered.judged is not None:
-            await land_iteration(pool, lane, recovered.judged)
+            async with landing:
+                await land_iteration(pool, lane, recovered.judged)
         done.append(recovered.words)
-    pool.close()
     return done
 
 

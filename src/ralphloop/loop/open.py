@@ -156,31 +156,39 @@ class CarriedRun:
 @asynccontextmanager
 async def carried(run: Run, workspace: Workspace) -> AsyncIterator[CarriedRun]:
     """Carry an open run to its end: the loop runs inside, and what is asked of it is answered."""
+    under_way = CarriedRun()
+    with closing(workspace):
+        with attended(run, workspace):
+            try:
+                yield under_way
+                decision = under_way.decision
+                decision = unless_taken_away(decision, workspace.story_list(), run.session.stories)
+                await steadily_now(run, partial(_bring_out, run, workspace))
+            except GitDisturbed as error:
+                given_up = _no_more_waiting(run, error)
+                failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
+                under_way.end_as(end_run(run, workspace, given_up or failed, publish=False))
+                if given_up is None:
+                    raise
+                return
+            except RalphError as error:
+                failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
+                with suppress(RalphError):  # what went wrong first is what is said
+                    end_run(run, workspace, failed, publish=False)
+                raise
+        under_way.end_as(end_run(run, workspace, decision, publish=False))
+
+
+@contextmanager
+def attended(run: Run, workspace: Workspace) -> Iterator[None]:
+    """Hear what is asked of a run while something else is waited for."""
     import asyncio
 
-    under_way = CarriedRun()
     attending = asyncio.create_task(_attend(run, workspace))
-    with closing(workspace):
-        try:
-            yield under_way
-            decision = under_way.decision
-            decision = unless_taken_away(decision, workspace.story_list(), run.session.stories)
-            await steadily_now(run, partial(_bring_out, run, workspace))
-        except GitDisturbed as error:
-            given_up = _no_more_waiting(run, error)
-            failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
-            under_way.end_as(end_run(run, workspace, given_up or failed, publish=False))
-            if given_up is None:
-                raise
-            return
-        except RalphError as error:
-            failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
-            with suppress(RalphError):  # what went wrong first is what is said
-                end_run(run, workspace, failed, publish=False)
-            raise
-        finally:
-            attending.cancel()
-        under_way.end_as(end_run(run, workspace, decision, publish=False))
+    try:
+        yield
+    finally:
+        attending.cancel()
 
 
 async def _attend(run: Run, workspace: Workspace) -> None:

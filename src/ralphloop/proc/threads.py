@@ -7,8 +7,8 @@ shared between threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,6 +33,19 @@ async def in_thread(work: Work[_T]) -> _T:
         await asyncio.wait([running])
         raise
     return running.result()
+
+
+async def side_by_side(works: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """What pieces of work return, in their order; where one raises, the others are cancelled."""
+    import asyncio
+
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class StopSignal:
