@@ -6,7 +6,7 @@ directory: whatever lies in files is a `Workspace`.
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Self
 
 import msgspec
@@ -19,6 +19,7 @@ from ralphloop.core.model import Decision, ExitDecision, StoryList
 from ralphloop.core.policy import HOUR, Limits, Policy, money_left, raised
 from ralphloop.core.run_state import OperatorOverrides, Session, Standing
 from ralphloop.core.totals import Totals
+from ralphloop.errors import RalphError
 from ralphloop.journal.journal import Journal
 from ralphloop.loop.patience import Patience
 from ralphloop.loop.prepare import Setup, Worker, on_accounts
@@ -187,7 +188,10 @@ class Run:
     def waiting(
         self, kind: str, reason: str, until: float, *, aloud: bool = True, needs_you: bool = False
     ) -> Iterator[None]:
-        """A wait that is written down before it begins, so that a restart goes on waiting."""
+        """A wait that is written down before it begins, so that a restart goes on waiting.
+
+        Only who is killed leaves it open: after an error that was said nobody sits out its rest.
+        """
         now = self.clock()
         self.journal.begin_wait(self.id, kind=kind, reason=reason, now=now, until=until)
         if aloud:
@@ -196,9 +200,16 @@ class Run:
             self.emit(
                 Waiting(kind=kind, reason=reason, until=ends, seconds=seconds, needs_you=needs_you)
             )
-        yield
-        self.journal.end_wait(self.id, now=self.clock())
-        self.emit(Waiting(kind=kind, reason="over"))
+        unsaid: tuple[type[RalphError], ...] = (
+            RalphError,
+        )  # what went wrong first is what is said
+        try:
+            yield
+            unsaid = ()
+        finally:
+            with suppress(*unsaid):
+                self.journal.end_wait(self.id, now=self.clock())
+                self.emit(Waiting(kind=kind, reason="over"))
 
     def as_known(self, stories: StoryList | None) -> StoryList | None:
         """The list with the marks the journal knows: a lane's own file is as old as its start."""
