@@ -56,3 +56,22 @@ def test_a_full_disk_holds_a_run_whose_agents_work_elsewhere(
     assert [it["attempts"] for it in done.events("iteration_finished")] == [0]
     landed_once(box, "main", "A")
     ended_everywhere(box)
+
+
+@pytest.mark.slow
+def test_a_report_that_found_no_room_is_brought_by_the_next_run(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    """The time of the run was over before there was room: 3, and `--continue` takes the start up."""
+    box = project(small_disk, tmp_path)
+    (box.state / "floor").touch()
+    done = box.run("--fleet", "ssh:one", "--max-time", "20s")
+    assert done.code == 3, done.text
+    assert starts(box, "A") == 1
+    (small_disk / "filler").unlink()
+    again = box.run("--continue", "--max-time", "100s")
+
+    assert again.code == 0, again.text
+    assert "took up iteration 1, which was given away" in again.text
+    assert starts(box, "A") == 1
+    landed_once(box, "main", "A")

@@ -18,18 +18,21 @@ from ralphloop.fleet.carrier import Carrier, Seat
 from ralphloop.fleet.far_lane import FarLane, Fleet
 from ralphloop.fleet.parcels import SharedRemote
 from ralphloop.fleet.ssh import PREFIX, SshCarrier, hosts_in
+from ralphloop.journal.queries import JournalReader
 from ralphloop.lanes.pool import repository_of
 from ralphloop.lanes.run_in_lanes import run_in_lanes
 from ralphloop.loop.open import EndedRun
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.run import Asks, Sink, Tell, nobody_says_yes
 from ralphloop.proc.threads import StopSignal, in_thread
+from ralphloop.project import Project
 from ralphloop.repo.work_tree import Repository
 from ralphloop.text.plain import counted, some
 
 _LOOKS = 15
 _LOOK_S = 1.0
 _LOOK_AGAIN_S = 30.0
+_OURS = re.compile(r"refs/ralph/(orders|reports)/(?P<start>(?P<run>[^/]+)/[0-9]+)(\.status)?")
 _LAST_PART = re.compile(r"([A-Za-z0-9._-]+?)(?:\.git)?/*$")
 
 
@@ -134,7 +137,7 @@ async def run_in_fleet(
             await asyncio.gather(looking, return_exceptions=True)
         if ended.told.decision is not ExitDecision.INTERRUPTED:
             quick = remote.until(lambda: stop.requested)
-            await in_thread(lambda _: _forget(quick, ended.run))
+            await in_thread(lambda _: forget_what_is_over(quick, setup.project))
         return ended
     finally:
         await carrier.close()
@@ -166,11 +169,17 @@ def _note_places(places: dict[str, AgentPlaces], seats: Iterable[Seat]) -> None:
             places[seat.name] = AgentPlaces(slots=seat.slots, accounts=seat.accounts)
 
 
-def _forget(remote: SharedRemote, run: str) -> None:
-    """Take the orders and reports of a run that is over from the remote, if that answers."""
-    try:
-        refs = remote.listed(f"refs/ralph/*/{run}/*")
-    except RalphError:
-        return  # they are in nobody's way
-    if refs:
-        remote.forget(refs)
+def forget_what_is_over(remote: SharedRemote, project: Project) -> None:
+    """Take what nobody asks for any more from the remote, if that answers.
+
+    That are orders and reports of this project's runs, but for starts that are still to be taken
+    up; with those of other checkouts their own runs do the same.
+    """
+    with suppress(RalphError), JournalReader.open(project.journal) as journal:  # in nobody's way
+        lying = [it for it in map(_OURS.fullmatch, remote.listed("refs/ralph/*")) if it]
+        runs = {it["run"] for it in lying}
+        known = {run for run in runs if journal.find_run(run) is not None}
+        wanted = {f"{it.run}/{it.n}" for it in journal.unfinished_iterations()}
+        over = [it[0] for it in lying if it["run"] in known and it["start"] not in wanted]
+        if over:
+            remote.forget(over)
