@@ -26,7 +26,7 @@ from ralphloop.core.iteration import Result
 from ralphloop.core.model import CheckResult, Outcome, ProcessEnd, Response
 from ralphloop.core.policy import reached, time_left
 from ralphloop.core.run_state import AGENT_GONE
-from ralphloop.errors import JournalError, RepositoryError
+from ralphloop.errors import JournalError, RalphError, RepositoryError
 from ralphloop.fleet.carrier import Carrier, Delivery
 from ralphloop.fleet.hand import ERRORS, ORDER, PROMPT, REPORT, TRANSCRIPT
 from ralphloop.fleet.parcels import (
@@ -123,7 +123,7 @@ class FarLane(LaneWorkspace):
             remote.send(commit, ref)
             return commit
 
-        if not await self._patiently(run, send, "given away", within_limits=True):
+        if not await self._patiently(run, send, "given away", within_limits=order.until_run_ends):
             return _not_started(_why_over(run) or "stopped before it was given away")
         given = GivenOrder(
             ticket=self._ticket(run, order, name, commit),
@@ -137,7 +137,7 @@ class FarLane(LaneWorkspace):
             run.journal.set_meta(key, given)
 
         await self.with_room(written)
-        return await self._carried(run, given)
+        return await self._carried(run, given, within_limits=order.until_run_ends)
 
     def gave_away(self, run: Run, number: int) -> bool:
         return self._given(run, number) is not None
@@ -152,10 +152,10 @@ class FarLane(LaneWorkspace):
         delivery = await self._fleet.carrier.take_up(given.ticket, hear, run.stop)
         return await self._received(run, given, delivery)
 
-    async def _carried(self, run: Run, given: GivenOrder) -> Result:
-        """How an order ended; one that nobody has when the run is at a limit is taken back."""
+    async def _carried(self, run: Run, given: GivenOrder, *, within_limits: bool) -> Result:
+        """How an order ended; `within_limits`: one that nobody has at a limit is taken back."""
         stop = StopSignal()
-        watching = asyncio.create_task(self._watch_limits(run, stop))
+        watching = asyncio.create_task(self._watch(run, stop, within_limits=within_limits))
         try:
             hear = partial(self._hear, run, given)
             delivery = await self._fleet.carrier.carry(given.ticket, hear, stop)
@@ -166,15 +166,17 @@ class FarLane(LaneWorkspace):
             return _not_started(stop.reason)
         return await self._received(run, given, delivery)
 
-    async def _watch_limits(self, run: Run, stop: StopSignal) -> None:
+    async def _watch(self, run: Run, stop: StopSignal, *, within_limits: bool) -> None:
         """Pass on that the run is to stop, and stop what waits for a machine at its limits."""
         while True:
             if run.stop.requested and not stop.requested:
                 stop.request(run.stop.reason)
             if run.stop.at_once:
                 stop.request()
-            if not (self._told or stop.requested) and (words := _why_over(run)):
-                stop.request(words)
+            may_wait = self._told or not within_limits
+            with suppress(RalphError):  # the loop meets it too, and says so
+                if not (may_wait or stop.requested) and (words := _why_over(run)):
+                    stop.request(words)
             if run.stop.requested:
                 await asyncio.sleep(_GLANCE_S)
                 continue
