@@ -135,7 +135,7 @@ checkpoints: $(READY) bytecode ## Public tasks replayed as stories (after make p
 	$(BIN)/python -m benchmarks.checkpoints $(CHECKPOINTS)
 
 .PHONY: numbers
-numbers: $(READY) bytecode ## All figures of docs/benchmarks.md again, side by side (after make peers; an hour; NUMBERS="--short": five minutes)
+numbers: $(READY) bytecode ## All figures of docs/benchmarks.md again, side by side (after make peers; forty minutes; NUMBERS="--short": five minutes)
 	$(BIN)/python -m tests.e2e.clis claude
 	$(BIN)/python -m benchmarks.numbers $(NUMBERS)
 
