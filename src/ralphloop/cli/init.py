@@ -305,11 +305,22 @@ def _left_by_tools(root: Path, detected: Detection) -> list[str]:
 def _ignored(root: Path, names: Sequence[str]) -> list[str]:
     """Those of these files that git ignores here."""
     repo = open_repository(root)
-    if repo is None:
+    if repo is None or not all(map(_is_readable, _ignore_files(repo.root, root))):
         return []
     prefix = project_prefix(repo.root, root)
     asked = ("check-ignore", "--quiet", "--")
     return [it for it in names if repo.git.attempt(*asked, f"{prefix}{it}").returncode == 0]
+
+
+def _ignore_files(top: Path, root: Path) -> Iterator[Path]:
+    """What git reads to know what it ignores in a directory."""
+    directories = (root, *(it for it in root.parents if it.is_relative_to(top)))
+    return (directory / ".gitignore" for directory in directories)
+
+
+def _is_readable(path: Path) -> bool:
+    """Whether git does not wait for ever where it reads this: a pipe may have its name."""
+    return path.is_file() or not path.exists()
 
 
 def _try_sandbox(root: Path, tried: Sequence[TriedCheck]) -> Confinement:

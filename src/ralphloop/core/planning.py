@@ -455,10 +455,12 @@ ENDINGS: dict[str, Ending] = {
     ),
     ExitDecision.NO_RUNNABLE_STORY: Ending(
         "nothing more to run",
-        "ralph stories says why; a new run takes what is open:",
+        "`ralph stories` says why; a new run takes what is open:",
         "ralph run",
     ),
-    ExitDecision.ERROR: Ending("ended by an error", "Find out what is wrong (ralph doctor), then:"),
+    ExitDecision.ERROR: Ending(
+        "ended by an error", "Find out what is wrong (`ralph doctor`), then:"
+    ),
     ExitDecision.INTERRUPTED: Ending("interrupted", "To go on where it stopped:"),
 }
 

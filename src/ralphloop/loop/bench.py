@@ -347,13 +347,11 @@ class Bench:
 
     # The time there is
 
-    def begin(
-        self, *, alone: bool, exchanged: Sequence[Change] = (), beside: Sequence[Change] = ()
-    ) -> None:
+    def begin(self, *, alone: bool, exchanged: Sequence[Change] = ()) -> None:
         """See that there is a way and enough time; from here on it runs.
 
-        `alone`: only changed files have to run.  `exchanged` is what will be, `beside` what changed
-        as well.
+        `alone`: only changed files have to run.  `exchanged` is what will be; what changed as well
+        must not stand where it comes back.
         """
         run = self.story.run
         place = self.story.place
@@ -366,7 +364,7 @@ class Bench:
             raise Impossible("others work here too")
         if place.checks_clean_up:
             raise Impossible(CLEANED_UP)
-        why = obstacle(place.measure, exchanged, beside) if exchanged else ""
+        why = obstacle(place.measure, exchanged, self.story.changes) if exchanged else ""
         if why:
             raise Impossible(why)
         first = {result.name: result.duration_s for result in run.session.baseline.results}
@@ -374,7 +372,7 @@ class Bench:
         share_s = (_SHARE_OF_FILES if alone else _SHARE_OF_ALL) * plain_s
         room_s = max(_LEAST_S * slowness(), share_s)
         longest_s = _TIMES_ALONE * max(plain_s, self.now.duration_s)
-        self._longest_s = max(_LEAST_ALONE_S * slowness(), longest_s)
+        self._longest_s = max(_LEAST_ALONE_S, longest_s)
         if wanted == "always":
             room_s = 4 * run.config.checks.timeout
             self._longest_s = run.config.checks.timeout

@@ -217,7 +217,7 @@ class _CheckOnTrial:
         both = sides.has_tests and bool(sides.code)
         alone = bench.can_be_told and not (both and sides.has_settings)
         tests = bench.old_tests().changes if both else ()
-        bench.begin(alone=alone, exchanged=tests, beside=sides.code)
+        bench.begin(alone=alone, exchanged=tests)
         if both:
             crossed = await self._exchanges(before, end, alone=alone)
         if self.behaved and bench.can_be_told:

@@ -163,7 +163,10 @@ def left_on_a_branch(
     moves = repo.head_moves(since)
     made = {move.after for move in moves if not move.words.startswith(_SWITCHED)}
     left = [move for move in moves if move.words.startswith(_SWITCHED) and move.before in made]
-    here = {change.path for change in workspace.measure.changes(before.tree, after.tree)}
+    if not left:
+        return ""
+    began = workspace.measure.known(before)  # an agent may have removed all of our own files
+    here = {change.path for change in workspace.measure.changes(began.tree, after.tree)}
     for move in reversed(left):
         tip = move.before
         there = move.words.removeprefix(_SWITCHED).partition(" to ")[0]
