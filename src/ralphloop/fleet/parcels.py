@@ -13,7 +13,7 @@ from ralphloop.core import Value
 from ralphloop.errors import RepositoryError
 from ralphloop.lanes import inner_repositories
 from ralphloop.lanes.worktrees import LaneTree, reset_to_commit, without_hooks
-from ralphloop.repo.git import first_lines, somebody_waits
+from ralphloop.repo.git import first_lines, never
 from ralphloop.repo.set_aside import scratch_index
 from ralphloop.repo.work_tree import Repository, is_name, wait_for_locks
 
@@ -43,7 +43,7 @@ class SharedRemote(NamedTuple):
 
     repo: Repository
     address: str  # a name of the repository's, or an address
-    is_over: Callable[[], bool] = somebody_waits  # whether nobody waits for its answer any more
+    is_over: Callable[[], bool] = never  # whether nobody waits for its answer any more
 
     def until(self, is_over: Callable[[], bool]) -> "SharedRemote":
         """The same, waited for until that is so: one may take a connection and say nothing."""

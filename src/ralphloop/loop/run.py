@@ -200,16 +200,18 @@ class Run:
             self.emit(
                 Waiting(kind=kind, reason=reason, until=ends, seconds=seconds, needs_you=needs_you)
             )
-        unsaid: tuple[type[RalphError], ...] = (
-            RalphError,
-        )  # what went wrong first is what is said
         try:
             yield
-            unsaid = ()
-        finally:
-            with suppress(*unsaid):
-                self.journal.end_wait(self.id, now=self.clock())
-                self.emit(Waiting(kind=kind, reason="over"))
+        except BaseException:  # also where the wait was cancelled; it goes on as it came
+            with suppress(RalphError):  # what went wrong first is what is said
+                self._end_wait(kind)
+            raise
+        self._end_wait(kind)
+
+    def _end_wait(self, kind: str) -> None:
+        """Write down that a wait is over, and say so."""
+        self.journal.end_wait(self.id, now=self.clock())
+        self.emit(Waiting(kind=kind, reason="over"))
 
     def as_known(self, stories: StoryList | None) -> StoryList | None:
         """The list with the marks the journal knows: a lane's own file is as old as its start."""

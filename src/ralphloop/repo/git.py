@@ -71,8 +71,8 @@ _MAY_START = (("status",), ("hash-object",), ("diff",))
 _WHEN_WRITING = ("gc.auto=0", "maintenance.auto=false")
 
 
-def somebody_waits() -> bool:
-    """That nobody waits for an answer any more is not the case."""
+def never() -> bool:
+    """False: what waits for this to be true waits to the end."""
     return False
 
 
@@ -82,7 +82,7 @@ class Git(msgspec.Struct, frozen=True, dict=True):
     env: Mapping[str, str] = {}
     read_only: bool = True
     box: Box | None = None  # for what may start hooks and filters, which an agent may have written
-    is_over: Callable[[], bool] = somebody_waits  # whether nobody waits for its answer any more
+    is_over: Callable[[], bool] = never  # whether nobody waits for its answer any more
 
     def writing(self) -> Git:
         return replace(self, read_only=False)
